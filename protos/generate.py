@@ -1,4 +1,4 @@
-"""Renews all generated code of the repository, or tells whether it is fresh; what the code means is said in the .proto files.
+"""Renews all generated code of the repository, or tells whether it is fresh; what it means is said in the .proto files.
 
     protos/generate.py            write it
     protos/generate.py --check    change nothing; exit 1 and name each file that differs
@@ -42,7 +42,7 @@ TREES = (Tree("protos/hostler_contract", "protos/hostler_contract/pb", "hostler_
 
 
 def generate(tree: Tree, target: Path) -> None:
-    """Write the generated code of `tree` below `target`, an existing folder. Raises CalledProcessError if protoc refuses."""
+    """Write the generated code of `tree` below `target`, an existing folder; CalledProcessError if protoc refuses."""
     source = ROOT / tree.source
     protos = sorted(str(path.relative_to(source)) for path in (source / tree.prefix).rglob("*.proto"))
     outs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python")]
