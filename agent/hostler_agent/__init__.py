@@ -1,3 +1,3 @@
-"""The daemon of one host: observes, decides, performs and reports. Nothing that looks at more than one host belongs here."""
+"""The daemon of one host: observes, decides, performs, reports. What weighs hosts against each other is elsewhere."""
 
 from __future__ import annotations
