@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -46,6 +47,13 @@ class _Term(NamedTuple):
     quantity: Quantity
 
 
+class _Targets(NamedTuple):
+    host_count: int
+    domains: frozenset[str]
+    in_kind: Counter[str]
+    """Hosts among the targets that belong to at least one domain of the kind."""
+
+
 class _Counted(NamedTuple):
     domains: dict[str, int]
     total: int | None
@@ -58,8 +66,9 @@ def resolve_limits(limits: Limits, targets: Sequence[HostRecord], enrolled: Mapp
     `enrolled` has the number of enrolled (not retired) hosts of every known domain (`kind/name`); percentages of
     a domain are of that, those of `total`, waves and failures of the targets. Raises BadField and changes nothing.
     """
-    down = _counted(limits.max_down, "limits.max_down", _MAX_DOWN_FIX, targets, enrolled)
-    failures = _counted(limits.max_failures, "limits.max_failures", _FAILURES_FIX, targets, enrolled)
+    summed = _summed(targets)
+    down = _counted(limits.max_down, "limits.max_down", _MAX_DOWN_FIX, summed, enrolled)
+    failures = _counted(limits.max_failures, "limits.max_failures", _FAILURES_FIX, summed, enrolled)
     sizes, rounded = wave_sizes(limits.waves, len(targets))
     windows = parse_windows(limits.windows)
     rate = parse_rate(limits.rate) if limits.rate.strip() else None
@@ -143,19 +152,23 @@ def parse_rate(text: str, field: str = "limits.rate") -> float:
     return per_minute
 
 
-def _counted(
-    texts: Sequence[str], field: str, fix: str, targets: Sequence[HostRecord], enrolled: Mapping[str, int]
-) -> _Counted:
+def _summed(targets: Sequence[HostRecord]) -> _Targets:
+    of_host = [host.domains for host in targets]
+    in_kind = Counter(kind for names in of_host for kind in {name.partition("/")[0] for name in names})
+    return _Targets(len(targets), frozenset(name for names in of_host for name in names), in_kind)
+
+
+def _counted(texts: Sequence[str], field: str, fix: str, targets: _Targets, enrolled: Mapping[str, int]) -> _Counted:
     counted = _Counted({}, None, [])
     for term in _terms(texts, field, fix):
         if term.scope == TOTAL:
-            total, rounding = term.quantity.of(len(targets), "targets")
+            total, rounding = term.quantity.of(targets.host_count, "targets")
             counted = counted._replace(total=total)
-            counted.words.append(_word(TOTAL, total, rounding))
+            counted.words.append(f"{TOTAL}: {rounding or total}")
         elif "/" in term.scope:
             _known(term, enrolled)
-            _lower(counted, term, term.scope, enrolled)
-            if not any(term.scope in host.domains for host in targets):
+            _lower(counted, term, [term.scope], enrolled)
+            if term.scope not in targets.domains:
                 counted.words.append(f"{term.text} limits none of the targets: none belongs to {term.scope}")
         else:
             _each_of_kind(counted, term, targets, enrolled)
@@ -197,39 +210,36 @@ def _known(term: _Term, enrolled: Mapping[str, int]) -> None:
     raise BadField(term.field, term.text, f"names {shown(term.scope)}, which no enrolled host belongs to", fix)
 
 
-def _each_of_kind(counted: _Counted, term: _Term, targets: Sequence[HostRecord], enrolled: Mapping[str, int]) -> None:
-    prefix = f"{term.scope}/"
-    of_host = [[name for name in host.domains if name.startswith(prefix)] for host in targets]
-    found = sorted({name for names in of_host for name in names})
-    if targets and not found:
+def _each_of_kind(counted: _Counted, term: _Term, targets: _Targets, enrolled: Mapping[str, int]) -> None:
+    found = sorted(name for name in targets.domains if name.startswith(f"{term.scope}/"))
+    if targets.host_count and not found:
         raise BadField(
             term.field,
             term.text,
             f"would limit nothing: none of the targets belongs to a {term.scope}",
             f"leave it out, or give the hosts their {term.scope} in the inventory",
         )
-    for domain in found:
-        _lower(counted, term, domain, enrolled)
-    if outside := sum(not names for names in of_host):
-        counted.words.append(f"{term.text} does not limit {outside} targets that belong to no {term.scope}")
+    _lower(counted, term, found, enrolled)
+    if outside := targets.host_count - targets.in_kind[term.scope]:
+        counted.words.append(f"{term.text} does not limit {outside} of the targets: they belong to no {term.scope}")
 
 
-def _lower(counted: _Counted, term: _Term, domain: str, enrolled: Mapping[str, int]) -> None:
-    """Write a domain's limit down; where a kind and one of its domains are both limited, the smaller holds."""
-    whole = enrolled.get(domain, 0)
-    count, rounding = term.quantity.of(whole, "enrolled hosts")
-    before = counted.domains.get(domain)
-    if before is not None:
-        least = min(before, count)
-        counted.domains[domain] = least
-        counted.words.append(f"{domain} is limited twice, to {before} and to {count}: {least} holds")
-        return
-    counted.domains[domain] = count
-    counted.words.append(_word(domain, count, rounding))
+def _lower(counted: _Counted, term: _Term, domains: Sequence[str], enrolled: Mapping[str, int]) -> None:
+    """Write limits down; where a kind and one of its domains are both limited, the smaller holds."""
+    alike: dict[str, list[str]] = {}
+    for domain in domains:
+        count, rounding = term.quantity.of(enrolled.get(domain, 0), "enrolled hosts")
+        alike.setdefault(rounding or str(count), []).append(domain)
+        before = counted.domains.get(domain, count)
+        counted.domains[domain] = min(before, count)
+        if before != count:
+            counted.words.append(f"{domain} is limited twice, to {before} and to {count}: {min(before, count)} holds")
+    counted.words.extend(f"{_listed(names)}: {word}" for word, names in alike.items())
 
 
-def _word(scope: str, count: int, rounding: str) -> str:
-    return f"{scope}: {rounding or count}"
+def _listed(names: Sequence[str]) -> str:
+    """Write up to three names and count the rest: a fleet has thousands of racks, and the words are stored."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _wave_words(sizes: tuple[int, ...], rounded: tuple[str, ...]) -> list[str]:
