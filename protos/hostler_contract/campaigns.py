@@ -122,7 +122,7 @@ class Targets(Record):
 
 
 class KeyRecord(Record):
-    """An idempotency key and its result. Key: `keys/<caller>/<sha-256 of the key>`. Outlives the campaign."""
+    """An idempotency key and its result. Key: `keys/<sha-256 of caller and key>`. Outlives the campaign."""
 
     caller: str
     key: str

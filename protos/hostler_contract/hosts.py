@@ -55,7 +55,8 @@ class HostRecord(Record):
     enrolled_at: Instant
     boot_id: str | None = None
     """Newest boot id heard, durable; None until the host was first heard."""
-    boot_seen_at: Instant | None = None
+    unexpected_boot_at: Instant | None = None
+    """When it last came back on a boot that no task of ours had caused."""
     drain: DrainMark | None = None
     retired: Retirement | None = None
     note: str = ""

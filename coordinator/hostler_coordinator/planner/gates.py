@@ -1,0 +1,304 @@
+"""The gates before a start, a GO and a rescue: each returns why not, or None when it is open.
+
+Every "why" that an operator reads about a waiting host comes from here, so that the reason shown is the reason applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hostler_contract.campaigns import CampaignState
+from hostler_contract.domains import CauseKind
+from hostler_contract.hosts import Usability
+from hostler_contract.work import OperationKind, RebootMode, TaskState
+from hostler_coordinator import ledger
+from hostler_coordinator.planner.actions import Why
+from hostler_coordinator.planner.silence import Brake, alone, braked_by, brakes, heard_neighbour
+from hostler_coordinator.windows import state as window_state
+
+if TYPE_CHECKING:
+    from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.hosts import HostRecord
+    from hostler_contract.work import TaskRecord
+    from hostler_coordinator.planner.world import World
+
+
+@dataclass(slots=True)
+class Room:
+    """What is free in this turn, starts already planned in it included. Mutable: it belongs to one turn.
+
+    brakes: domains under mass silence. charged: domain -> charges. working: site -> hosts charged by tasks.
+    power: power intents in force.
+    """
+
+    world: World
+    brakes: dict[str, Brake]
+    charged: dict[str, int] = field(default_factory=dict)
+    working: dict[str, int] = field(default_factory=dict)
+    power: int = 0
+    _limits: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, world: World) -> Room:
+        """Count what the state holds."""
+        room = cls(world, brakes(world))
+        for host, charge in world.state.charges.items():
+            record = world.state.hosts.get(host)
+            if record is not None and any(cause.kind is CauseKind.TASK for cause in charge.causes):
+                room.working[record.site] = room.working.get(record.site, 0) + 1
+        for campaign in world.state.open_campaigns:
+            moving = world.state.moving(campaign).values()
+            room.power += sum(1 for task in moving if task.state is TaskState.POWER_CYCLING)
+        return room
+
+    def limit(self, campaign: CampaignRecord, domain: str) -> int:
+        """Effective limit of a domain under a campaign."""
+        key = (campaign.id, domain)
+        if key not in self._limits:
+            self._limits[key] = ledger.limit_of(self.world.state, domain, campaign.limits.domains.get(domain))[0]
+        return self._limits[key]
+
+    def count(self, domain: str) -> int:
+        """Charges of a domain, planned ones included."""
+        if domain not in self.charged:
+            self.charged[domain] = self.world.state.ledger(domain).charged
+        return self.charged[domain]
+
+    def take(self, host: HostRecord) -> None:
+        """Plan a start of this host."""
+        self.working[host.site] = self.working.get(host.site, 0) + 1
+        if self.world.state.charge(host.id) is None:
+            for domain in host.domains:
+                self.charged[domain] = self.count(domain) + 1
+
+    def full(self, campaign: CampaignRecord, host: HostRecord, *, holding: bool = False) -> Why | None:
+        """The first domain without room. `holding`: the host is charged already and only must not be over the limit."""
+        if not holding and self.world.state.charge(host.id) is not None:
+            return None
+        for domain in host.domains:
+            limit, count = self.limit(campaign, domain), self.count(domain)
+            if count + (0 if holding else 1) > limit:
+                return self._full(domain, count, limit)
+        return None
+
+    def _full(self, domain: str, count: int, limit: int) -> Why:
+        held = ledger.holders(self.world.state, domain)
+        names = ", ".join(self._holder(charge.host) for charge in held[:3])
+        more = f" and {len(held) - 3} more" if len(held) > 3 else ""  # noqa: PLR2004  (three names fit a line)
+        return Why(
+            "budget-full",
+            f"{domain} is full: {count} of {limit} out of service ({names}{more})" if names else f"{domain} is full",
+            held_by=names + more,
+            since=held[0].since if held else None,
+            next_step="starts when one of them is back in service",
+        )
+
+    def _holder(self, host: str) -> str:
+        record = self.world.state.hosts.get(host)
+        charge = self.world.state.charge(host)
+        kinds = "+".join(cause.kind.value.replace("_", " ") for cause in charge.causes) if charge else ""
+        return f"{record.name if record else host}: {kinds}"
+
+
+def hold_gate(world: World, host: str) -> Why | None:
+    """A hold binds every actor."""
+    found = next(iter(world.holds(host)), None)
+    if found is None:
+        return None
+    return Why(
+        "held",
+        f"held by {found.owner} ({found.kind.value.replace('_', ' ')}): {found.reason}",
+        held_by=found.owner,
+        since=found.at,
+        next_step="goes on when the hold ends" if found.until else "waits until the hold is removed",
+        next_at=found.until,
+    )
+
+
+def campaign_gate(world: World, campaign: CampaignRecord) -> Why | None:
+    """The campaign runs, and one of its windows is open."""
+    if campaign.state is not CampaignState.RUNNING:
+        return Why(
+            f"campaign-{campaign.state.value}",
+            f"campaign {campaign.id} is {campaign.state.value}: {campaign.state_reason or 'no reason given'}",
+            held_by=campaign.id,
+            since=campaign.state_since,
+            next_step=f"hostler campaign resume {campaign.id}" if campaign.state is CampaignState.PAUSED else "",
+        )
+    if campaign.limits.windows:
+        now = window_state(campaign.limits.windows, world.now)
+        if not now.open:
+            words = ", ".join(window.text for window in campaign.limits.windows)
+            return Why(
+                "window-closed",
+                f"the maintenance window is closed ({words})",
+                next_step="starts when it opens",
+                next_at=now.opens_at,
+            )
+    return None
+
+
+def brake_gate(world: World, host: str, room: Room) -> Why | None:
+    """Mass silence stops starts and out-of-band action."""
+    found = braked_by(world, host, room.brakes)
+    if found is None:
+        return None
+    return Why(
+        "mass-silence",
+        found.text,
+        held_by=found.domain,
+        since=found.since,
+        next_step="goes on when they are heard again, or a person releases the brake for this host",
+    )
+
+
+def host_gate(world: World, campaign: CampaignRecord, host: HostRecord) -> Why | None:
+    """The host itself: held, claimed by other work, silent, starting, or busy."""
+    held = hold_gate(world, host.id)
+    if held is not None:
+        return held
+    claim = world.state.claim(host.id)
+    if claim.task and claim.task != f"{campaign.id}/{host.id}":
+        owner = claim.task.split("/", 1)[0]
+        return Why(
+            "claimed",
+            f"campaign {owner} is working on it",
+            held_by=owner,
+            since=claim.at,
+            next_step="starts when that work ends",
+        )
+    return _presence(world, host) or _condition(world, campaign, host)
+
+
+def _presence(world: World, host: HostRecord) -> Why | None:
+    if world.heard(host.id):
+        return None
+    charge = world.state.charge(host.id)
+    known_dead = charge is not None and any(c.kind in {CauseKind.DEAD, CauseKind.DEAD_LETTER} for c in charge.causes)
+    if host.boot_id is None or (known_dead and not world.in_grace):
+        return None
+    since = max(world.sighting(host.id).heard_at, world.leader_since)
+    if world.in_grace:
+        return Why(
+            "leader-grace",
+            "not heard yet by the new leader, which waits before it judges silence",
+            since=since,
+            next_step="judged after the grace",
+            next_at=world.grace_ends_at,
+        )
+    return Why(
+        "silent",
+        "its agent is silent",
+        since=since,
+        next_step="is charged as dead, then may be rescued",
+        next_at=since + world.policy.dead_after_s,
+    )
+
+
+def _condition(world: World, campaign: CampaignRecord, host: HostRecord) -> Why | None:
+    if not world.heard(host.id):
+        return None
+    seen = world.sighting(host.id)
+    condition = seen.condition
+    if condition.usability is Usability.STARTING:
+        return Why(
+            "starting",
+            f"it is still starting: {condition.usability_reason or 'post-boot checks run'}",
+            since=seen.attached_at,
+            next_step="starts when its checks have passed",
+        )
+    if condition.blocked_by and not condition.can_drain and not campaign.request.force:
+        return Why(
+            "blocked",
+            f"blocked by {condition.blocked_by}",
+            held_by=condition.blocked_by,
+            since=seen.attached_at,
+            next_step="starts when that ends; or configure a drain, or use --force with a reason",
+        )
+    return None
+
+
+def pause_gate(world: World, task: TaskRecord | None) -> Why | None:
+    """A task that failed or was refused waits before its next attempt."""
+    if task is None or task.next_attempt_at is None or task.next_attempt_at <= world.now:
+        return None
+    word = "backing-off" if task.state is TaskState.BACKING_OFF else "refused"
+    return Why(
+        word,
+        f"{word.replace('-', ' ')}: {task.reason}",
+        since=task.since,
+        next_step=f"attempt {task.attempt + 1}",
+        next_at=task.next_attempt_at,
+    )
+
+
+def start_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
+    """Every gate of a start that concerns one host, the ledgers last: gate first, take the slot last."""
+    return (
+        pause_gate(world, world.state.task(campaign.id, host.id))
+        or host_gate(world, campaign, host)
+        or brake_gate(world, host.id, room)
+        or _ceiling(world, host, room)
+        or room.full(campaign, host)
+    )
+
+
+def _ceiling(world: World, host: HostRecord, room: Room) -> Why | None:
+    working = room.working.get(host.site, 0)
+    if working < world.policy.site_boot_ceiling:
+        return None
+    return Why(
+        "site-ceiling",
+        f"site {host.site} has {working} hosts in work, its ceiling over all campaigns",
+        held_by=f"site/{host.site}",
+        next_step="starts when one of them ends",
+    )
+
+
+def go_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
+    """What the GO checks once more: campaign, window, hold, brake, and that no domain is over its limit."""
+    return (
+        campaign_gate(world, campaign)
+        or hold_gate(world, host.id)
+        or brake_gate(world, host.id, room)
+        or room.full(campaign, host, holding=True)
+    )
+
+
+def is_ordered(campaign: CampaignRecord) -> bool:
+    """True when the operator ordered the BMC to act, so that silence need not be shown."""
+    request = campaign.request
+    return request.mode is RebootMode.HARD or request.operation is not OperationKind.REBOOT
+
+
+def power_gate(world: World, host: HostRecord, room: Room) -> Why | None:
+    """What binds every out-of-band action, ordered or not."""
+    held = hold_gate(world, host.id) or brake_gate(world, host.id, room)
+    if held is not None:
+        return held
+    if room.power >= world.policy.rescues_at_once:
+        return Why(
+            "rescue-cap",
+            f"{room.power} power actions are in progress, the most that may be at once",
+            next_step="starts when one of them ends",
+        )
+    return None
+
+
+def witness_gate(world: World, host: HostRecord) -> Why | None:
+    """Law 5's witnesses as far as the control plane sees them; the BMC's own answer is read first by the power worker."""
+    if world.in_grace:
+        return Why(
+            "leader-grace",
+            "a new leader waits before it judges silence",
+            next_step="rescue is considered then",
+            next_at=world.grace_ends_at,
+        )
+    if heard_neighbour(world, host.id) is None and not alone(world, host.id):
+        return Why(
+            "no-witness",
+            "no neighbour in a shared domain is heard, so its silence proves nothing",
+            next_step="rescue is considered when a neighbour is heard",
+        )
+    return None

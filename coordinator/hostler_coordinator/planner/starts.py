@@ -1,0 +1,184 @@
+"""Starts: which waiting hosts of a campaign are reserved now, gates first and the ledgers' room last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hostler_contract.work import TERMINAL
+from hostler_coordinator.planner.actions import Move, Reserve, Why
+from hostler_coordinator.lifecycle import Event
+from hostler_coordinator.planner.gates import campaign_gate, start_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.hosts import HostRecord
+    from hostler_coordinator.planner.gates import Room
+    from hostler_coordinator.planner.world import World
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Why hosts of a campaign were not started in this turn, counted by reason with one example each."""
+
+    reasons: dict[str, Why] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, why: Why, count: int = 1) -> None:
+        """Count one more host that waits for this reason."""
+        self.reasons.setdefault(why.code, why)
+        self.counts[why.code] = self.counts.get(why.code, 0) + count
+
+
+def wave_end(world: World, campaign: CampaignRecord) -> tuple[int, int]:
+    """The open wave's number (0-based) and how many targets, in order, may have started."""
+    sizes = campaign.limits.wave_sizes
+    if not sizes:
+        return 0, campaign.target_count
+    counts = world.state.counts(campaign.id)
+    ended = sum(counts.get(state, 0) for state in TERMINAL)
+    end = 0
+    for number, size in enumerate(sizes):
+        end += size
+        if ended < end or number == len(sizes) - 1:
+            return number, end
+    return len(sizes) - 1, campaign.target_count
+
+
+def rate_gate(world: World, campaign: CampaignRecord) -> tuple[int, Why | None]:
+    """How many may start now under the campaign's rate, and why no more."""
+    rate = campaign.limits.starts_per_minute
+    if rate is None:
+        return campaign.target_count, None
+    burst = max(1, int(rate))
+    window_s = burst / rate * 60.0
+    recent = sorted(
+        task.started_at
+        for task in world.state.tasks(campaign.id).values()
+        if task.started_at is not None and task.started_at > world.now - window_s
+    )
+    free = burst - len(recent)
+    if free > 0:
+        return free, None
+    return 0, Why(
+        "rate",
+        f"the rate of {rate:g} starts per minute is used up",
+        next_step="the next start",
+        next_at=recent[0] + window_s,
+    )
+
+
+def total_room(world: World, campaign: CampaignRecord) -> int:
+    """How many more of the campaign's targets may go out of service under its `total` limit."""
+    limit = campaign.limits.total
+    if limit is None:
+        return campaign.target_count
+    targets = world.state.target_set(campaign.id)
+    return limit - sum(1 for host in world.state.charges if host in targets)
+
+
+def gate_now(world: World, campaign: CampaignRecord) -> Why | None:
+    """What stops every start of the campaign at once."""
+    closed = campaign_gate(world, campaign)
+    if closed is not None:
+        return closed
+    free, why = rate_gate(world, campaign)
+    return why if free <= 0 else None
+
+
+def decide(world: World, campaign: CampaignRecord, room: Room, waiting: Waiting) -> Iterator[Reserve | Move]:
+    """Reservations of one campaign, in the order of its targets; fills `waiting` with the reasons of the others."""
+    closed = gate_now(world, campaign)
+    if closed is not None:
+        waiting.add(closed, len(world.state.waiting(campaign.id)))
+        return
+    left, _ = rate_gate(world, campaign)
+    free_of_total = total_room(world, campaign)
+    wave, end = wave_end(world, campaign)
+    positions = world.state.positions(campaign.id)
+    for fabric, hosts in world.state.waiting_by_fabric(campaign.id).items():
+        blocked = _fabric_full(room, campaign, fabric, hosts, world)
+        if blocked is not None:
+            waiting.add(blocked, len(hosts))
+            continue
+        for host_id in hosts:
+            if left <= 0:
+                waiting.add(Why("rate", "the campaign's rate is used up"), 1)
+                return
+            host = world.state.hosts.get(host_id)
+            if host is None:
+                yield Move(
+                    campaign.id, host_id, Event.REMOVED, "host-removed", "the host was removed from the inventory"
+                )
+                continue
+            why = _why_not(world, campaign, host, room, positions, end, free_of_total)
+            if why is not None:
+                waiting.add(why)
+                continue
+            left -= 1
+            free_of_total -= 0 if world.state.charge(host_id) else 1
+            room.take(host)
+            yield reservation(world, campaign, host, wave)
+
+
+def _fabric_full(
+    room: Room, campaign: CampaignRecord, fabric: str, hosts: Mapping[str, None], world: World
+) -> Why | None:
+    """One look for a whole fabric; hosts in it that are charged already cost nothing and are still looked at."""
+    if not fabric or any(host in world.state.charges for host in hosts):
+        return None
+    first = world.state.hosts.get(next(iter(hosts), ""))
+    why = room.full(campaign, first) if first is not None else None
+    return why if why is not None and why.text.startswith(f"fabric/{fabric} ") else None
+
+
+def _why_not(  # noqa: PLR0913  (the turn's running figures are its own)
+    world: World,
+    campaign: CampaignRecord,
+    host: HostRecord,
+    room: Room,
+    positions: Mapping[str, int],
+    end: int,
+    free_of_total: int,
+) -> Why | None:
+    if host.retired is not None:
+        return Why("retired", f"retired under {host.retired.ticket}", held_by=host.retired.by, since=host.retired.at)
+    if positions.get(host.id, 0) >= end:
+        return Why("wave", "its wave is not open yet", next_step="starts when every host of the waves before has ended")
+    why = start_gate(world, campaign, host, room)
+    if why is not None:
+        return why
+    if free_of_total <= 0 and world.state.charge(host.id) is None:
+        return Why(
+            "total-full",
+            f"{campaign.limits.total} of the campaign's targets are out of service, its total limit",
+            next_step="starts when one of them is back",
+        )
+    return None
+
+
+def why_not(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
+    """Why one host of a campaign does not start now; None when it would."""
+    closed = gate_now(world, campaign)
+    if closed is not None:
+        return closed
+    end = wave_end(world, campaign)[1]
+    positions = world.state.positions(campaign.id)
+    return _why_not(world, campaign, host, room, positions, end, total_room(world, campaign))
+
+
+def reservation(world: World, campaign: CampaignRecord, host: HostRecord, wave: int) -> Reserve:
+    """Reserve this host now."""
+    seen = world.sighting(host.id)
+    task = world.state.task(campaign.id, host.id)
+    heard = world.heard(host.id) and seen.boot_id
+    return Reserve(
+        campaign=campaign.id,
+        host=host.id,
+        wave=wave,
+        boot_before=seen.boot_id if heard else host.boot_id,
+        deadline_at=world.now + world.policy.pull_timeout_s + campaign.limits.drain_timeout_s,
+        attempt=(task.attempt if task else 0) + 1,
+    )

@@ -1,0 +1,462 @@
+"""Tasks in flight: what was heard since they last moved, turned into their next event; one function per state.
+
+Each returns an action, or a Why that says what the task waits for. Evidence decides, never time alone: a deadline opens the
+next rung of the ladder, it proves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hostler_contract.campaigns import CampaignState
+from hostler_contract.hosts import Usability
+from hostler_contract.work import Evidence, EvidenceKind, OperationKind, PowerVerb, TaskState
+from hostler_coordinator import ladder
+from hostler_coordinator.lifecycle import LET_GO, Event, may
+from hostler_coordinator.live import PowerResult, ReportKind
+from hostler_coordinator.planner.actions import Move, Rescue, Why
+from hostler_coordinator.planner.gates import (
+    campaign_gate,
+    go_gate,
+    hold_gate,
+    is_ordered,
+    power_gate,
+    witness_gate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.hosts import HostRecord
+    from hostler_contract.work import TaskRecord
+    from hostler_coordinator.live import Sighting, TaskReport
+    from hostler_coordinator.planner.gates import Room
+    from hostler_coordinator.planner.world import World
+
+Decision = Move | Rescue | Why
+
+
+class Case:
+    """One task with all that its decision may look at."""
+
+    def __init__(self, world: World, campaign: CampaignRecord, task: TaskRecord, host: HostRecord, room: Room) -> None:
+        """Gather; nothing is decided here."""
+        self.world = world
+        self.campaign = campaign
+        self.task = task
+        self.host = host
+        self.room = room
+        self.seen: Sighting = world.sighting(host.id)
+        self.report: TaskReport | None = self.seen.report_on(task.id, task.token)
+
+    @property
+    def now(self) -> float:
+        """The leader's clock."""
+        return self.world.now
+
+    @property
+    def on_old_boot(self) -> bool:
+        """True when the host is heard now, and on the boot recorded before the act."""
+        return self.world.heard(self.host.id) and bool(self.seen.boot_id) and self.seen.boot_id == self.task.boot_before
+
+    def overdue(self) -> bool:
+        """True when the task's deadline has passed."""
+        return self.task.deadline_at is not None and self.now >= self.task.deadline_at
+
+    def move(self, event: Event, code: str = "", reason: str = "", *evidence: Evidence, **more: object) -> Move:
+        """A move of this task."""
+        return Move(self.campaign.id, self.host.id, event, code, reason, tuple(evidence), **more)  # type: ignore[arg-type]
+
+    def seen_now(self, kind: EvidenceKind, detail: str) -> Evidence:
+        """Evidence dated now."""
+        return Evidence(kind=kind, at=self.now, detail=detail)
+
+
+def decide(world: World, campaign: CampaignRecord, task: TaskRecord, room: Room) -> Decision:
+    """The next step of a task that has a record and has not ended."""
+    host = world.state.hosts.get(task.host)
+    if host is None:
+        return Move(campaign.id, task.host, Event.REMOVED, "host-removed", "the host was removed from the inventory")
+    case = Case(world, campaign, task, host, room)
+    return _boot_changed(case) or _BY_STATE[task.state](case)
+
+
+def _boot_changed(case: Case) -> Move | None:
+    """A boot id other than the one recorded before the act: the proof, whenever it comes. Unknown is not changed."""
+    task, boot = case.task, case.seen.boot_id
+    if not case.seen.connected or not boot or not task.boot_before or boot in {task.boot_before, task.boot_after}:
+        return None
+    if not may(task.state, Event.BOOT_CHANGED):
+        return None
+    by_itself = "" if task.state in LET_GO else " (it rebooted by itself)"
+    return case.move(
+        Event.BOOT_CHANGED,
+        "",
+        "",
+        case.seen_now(EvidenceKind.BOOT_CHANGED, f"{task.boot_after or task.boot_before} -> {boot}{by_itself}"),
+        case.seen_now(EvidenceKind.AGENT_BACK, f"agent attached to {case.seen.via}"),
+        boot_after=boot,
+        deadline_at=case.now + case.world.policy.usable_timeout_s + case.campaign.limits.soak_s,
+    )
+
+
+# -- reserved --------------------------------------------------------------------------------------------------------
+
+
+def _reserved(case: Case) -> Decision:
+    withdrawn = _withdrawal(case)
+    if withdrawn is not None:
+        return withdrawn
+    if case.campaign.request.operation is not OperationKind.REBOOT:
+        return _ordered_power(case)
+    if case.report is not None and case.report.kind in {ReportKind.REFUSED, ReportKind.FAILED}:
+        return _refused_or_failed(case, case.report)
+    if case.report is not None and case.report.kind is ReportKind.STARTED:
+        return _let_go(case)
+    if not case.world.heard(case.host.id):
+        return _reserved_silent(case)
+    if case.overdue():
+        return failed_attempt(case, "not-ready", "its agent did not get ready for the reboot in time")
+    word = case.report.kind.value.replace("_", " ") if case.report else "waiting for its agent to ask for work"
+    return Why(
+        f"agent-{case.report.kind.value if case.report else 'pull'}",
+        f"{word}",
+        since=case.task.since,
+        next_step="GO, when the agent has its intent on disk",
+        next_at=case.task.deadline_at,
+    )
+
+
+def _withdrawal(case: Case) -> Move | None:
+    """Before the point of no return, a closed gate takes the work back."""
+    closed = campaign_gate(case.world, case.campaign) or hold_gate(case.world, case.host.id)
+    if closed is None:
+        return None
+    ending = case.campaign.state in {CampaignState.ABORTING, CampaignState.FAILED}
+    return case.move(
+        Event.WITHDRAW,
+        closed.code,
+        closed.text,
+        stop_to=TaskState.ABORTED if ending else TaskState.PENDING,
+        deadline_at=case.now + case.world.policy.stop_timeout_s,
+    )
+
+
+def _refused_or_failed(case: Case, report: TaskReport) -> Move:
+    text = report.text or report.code
+    if report.permanent:
+        return exhausted(case, report.code, text)
+    if report.kind is ReportKind.FAILED:
+        return failed_attempt(case, report.code, text)
+    if case.task.refusals + 1 >= case.world.policy.refusals:
+        return exhausted(case, report.code, f"refused {case.task.refusals + 1} times: {text}")
+    return case.move(
+        Event.REFUSED, report.code, text, refused=True, next_attempt_at=case.now + case.world.policy.refusal_pause_s
+    )
+
+
+def _let_go(case: Case) -> Decision:
+    """The agent has its intent on disk and asks for the GO; everything is checked once more (law 3)."""
+    if not case.seen.boot_id:
+        return Why(
+            "boot-id-unknown",
+            "its boot id cannot be read, so a reboot could not be proved",
+            next_step="goes on when the agent can read it",
+        )
+    closed = go_gate(case.world, case.campaign, case.host, case.room)
+    if closed is not None:
+        if case.overdue():
+            return case.move(
+                Event.WITHDRAW,
+                closed.code,
+                closed.text,
+                stop_to=TaskState.PENDING,
+                deadline_at=case.now + case.world.policy.stop_timeout_s,
+            )
+        return closed
+    if is_ordered(case.campaign):
+        return _rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; the host is drained")
+    policy = case.world.policy
+    return case.move(
+        Event.GO,
+        "",
+        "",
+        case.seen_now(EvidenceKind.GO_GIVEN, f"by {case.world.leader}"),
+        deadline_at=case.now + case.world.boot_allowance_s(case.host) + policy.go_lifetime_s,
+    )
+
+
+def _reserved_silent(case: Case) -> Decision:
+    if case.host.boot_id is None:
+        if case.overdue():
+            return exhausted(case, "never-seen", "no agent has ever attached to Hostler from this host")
+        return Why(
+            "never-seen",
+            "no agent has ever attached from this host",
+            since=case.task.since,
+            next_step="dead letter",
+            next_at=case.task.deadline_at,
+        )
+    if is_ordered(case.campaign):
+        return _rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; its agent is silent")
+    since = max(case.seen.heard_at, case.world.leader_since)
+    due = since + case.world.policy.rescue_after_s
+    if case.now < due:
+        return Why("silent", "its agent is silent", since=since, next_step="rescue through the BMC", next_at=due)
+    return rescue(case, "the agent hangs: silent before it was let go")
+
+
+def _ordered_power(case: Case) -> Decision:
+    verb = PowerVerb.ON if case.campaign.request.operation is OperationKind.POWER_ON else PowerVerb.OFF
+    return _rescue_if_open(case, verb, f"an operator ordered power {verb.value}")
+
+
+# -- acting ----------------------------------------------------------------------------------------------------------
+
+
+def _acting(case: Case) -> Decision:
+    task, report = case.task, case.report
+    if report is not None and report.kind in {ReportKind.FAILED, ReportKind.REFUSED} and case.on_old_boot:
+        if report.permanent:
+            return exhausted(case, report.code, report.text)
+        return failed_attempt(case, report.code, report.text or report.code)
+    if not case.on_old_boot:
+        return _acting_silent(case)
+    if report is not None and report.kind is ReportKind.STARTED and case.now >= (task.go_expires_at or 0.0):
+        return _renew_go(case)
+    up_until = (task.go_at or task.since) + case.world.policy.shutdown_timeout_s
+    if case.now >= up_until:
+        return failed_attempt(case, "still-up", "reboot command accepted, host still up")
+    return Why(
+        "shutting-down",
+        "let go, and still up on the old boot",
+        since=task.go_at,
+        next_step="the attempt counts as failed",
+        next_at=up_until,
+    )
+
+
+def _renew_go(case: Case) -> Decision:
+    closed = go_gate(case.world, case.campaign, case.host, case.room)
+    if closed is not None and not case.overdue():
+        return closed
+    if case.overdue():
+        return failed_attempt(case, "no-go", closed.text if closed else "it was let go and did not act in time")
+    return case.move(Event.GO, "", "", case.seen_now(EvidenceKind.GO_GIVEN, f"again, by {case.world.leader}"))
+
+
+def _acting_silent(case: Case) -> Decision:
+    if not case.overdue() or case.world.heard(case.host.id):
+        return Why(
+            "down",
+            "let go, not back yet",
+            since=case.task.go_at,
+            next_step="rescue through the BMC",
+            next_at=case.task.deadline_at,
+        )
+    if not case.world.silent(case.host.id):
+        return Why(
+            "leader-grace",
+            "overdue; a new leader waits before it judges silence",
+            since=case.task.deadline_at,
+            next_step="rescue through the BMC",
+            next_at=case.world.grace_ends_at,
+        )
+    return rescue(case, "it was let go, and no new boot id came before the deadline")
+
+
+# -- stopping --------------------------------------------------------------------------------------------------------
+
+
+def _stopping(case: Case) -> Decision:
+    after = Event.STOPPED_FOR_ABORT if case.task.stop_to is TaskState.ABORTED else Event.STOPPED_FOR_PAUSE
+    ended = {ReportKind.STOPPED, ReportKind.REFUSED, ReportKind.FAILED}
+    if case.report is not None and case.report.kind in ended:
+        return case.move(after, case.task.code, case.task.reason)
+    if case.overdue():
+        note = case.seen_now(EvidenceKind.NOTE, "the agent did not confirm the stop; it was never let go")
+        return case.move(after, case.task.code, case.task.reason, note)
+    return Why(
+        "stopping",
+        f"work is taken back: {case.task.reason}",
+        since=case.task.since,
+        next_step="ends when the agent has undone its drain",
+        next_at=case.task.deadline_at,
+    )
+
+
+# -- power -----------------------------------------------------------------------------------------------------------
+
+
+def _power_cycling(case: Case) -> Decision:
+    intent, report = case.task.power, case.world.power.get(case.task.id)
+    if intent is None or report is None or report.token != intent.token:
+        return _orphaned(case)
+    if report.result is PowerResult.WORKING:
+        return Why(
+            "power",
+            f"the power worker is at it: {report.step or 'logging in'}",
+            since=intent.at,
+            next_step="wait for its boot",
+        )
+    if report.result is PowerResult.DONE:
+        if intent.verb is PowerVerb.OFF:
+            return case.move(Event.POWER_SETTLED, "", "", *report.evidence)
+        return case.move(
+            Event.POWER_DONE, "", "", *report.evidence, deadline_at=case.now + case.world.boot_allowance_s(case.host)
+        )
+    if report.result is PowerResult.CANCELLED and case.on_old_boot:
+        return failed_attempt(case, "came-back", "its agent answered again before the power was touched")
+    return _power_failed(case, report.code or "power-failed", report.text, retry=report.retry)
+
+
+def _power_failed(case: Case, code: str, text: str, *, retry: bool) -> Decision:
+    intent = case.task.power
+    if not retry or ladder.rescues_left(case.task, case.world.policy) == 0 or intent is None:
+        return exhausted(case, code, text)
+    again_at = intent.at + ladder.pause_s(case.world.policy, case.task.rescues, 1.0)
+    if case.now < again_at:
+        return Why(
+            "power-retry",
+            f"power action failed: {text}",
+            since=intent.at,
+            next_step="another power action",
+            next_at=again_at,
+        )
+    return _rescue_if_open(case, intent.verb, f"again, as the last one failed: {text}")
+
+
+def _orphaned(case: Case) -> Decision:
+    """An intent of a dead leader: its worker may still hold a BMC session, so wait it out, then adopt the goal."""
+    intent = case.task.power
+    if intent is None:
+        return exhausted(case, "contradiction", "a power cycle without an intent: this must not happen")
+    free_at = intent.expires_at + case.world.policy.bmc_session_timeout_s
+    if case.now < free_at:
+        return Why(
+            "power-adopt",
+            f"a power action was begun by {intent.leader}, which no longer leads",
+            since=intent.at,
+            held_by=intent.leader,
+            next_step="taken over when its BMC session has ended for certain",
+            next_at=free_at,
+        )
+    if case.on_old_boot:
+        return failed_attempt(case, "came-back", "its agent answers on the old boot; the power was not touched")
+    if case.task.rescues >= ladder.ADOPTIONS_MAX:
+        return exhausted(case, "no-boot", f"{case.task.rescues} power actions were begun, none came to an end")
+    return _rescue_if_open(case, intent.verb, f"taken over from {intent.leader}")
+
+
+def _power_cycled(case: Case) -> Decision:
+    if case.campaign.request.operation is OperationKind.POWER_ON and _usable(case):
+        return case.move(Event.USABLE, "", "", case.seen_now(EvidenceKind.USABLE, "its agent is heard and usable"))
+    if not case.overdue():
+        return Why(
+            "booting",
+            "powered on again; waiting for its boot",
+            since=case.task.since,
+            next_step="another power action, or a dead letter",
+            next_at=case.task.deadline_at,
+        )
+    if case.on_old_boot:
+        return exhausted(
+            case, "contradiction", "the BMC showed off and on, yet the host is heard on the boot of before"
+        )
+    if case.world.heard(case.host.id):
+        return exhausted(case, "unproved", "it is powered and heard, but no boot id was known before")
+    return rescue(case, "powered on, and no new boot id came before the deadline")
+
+
+# -- proving ---------------------------------------------------------------------------------------------------------
+
+
+def _usable(case: Case) -> bool:
+    condition = case.seen.condition
+    own_drain = condition.drained_for == case.task.id
+    return case.world.heard(case.host.id) and condition.usability is Usability.USABLE and not own_drain
+
+
+def _proving(case: Case) -> Decision:
+    condition = case.seen.condition
+    if case.seen.boot_id == case.task.boot_after and _usable(case):
+        return case.move(
+            Event.USABLE,
+            "",
+            "",
+            case.seen_now(EvidenceKind.USABLE, condition.usability_reason or "post-boot checks passed"),
+        )
+    if case.overdue() and not case.world.in_grace:
+        if case.world.heard(case.host.id):
+            return exhausted(case, "unusable", f"booted, not usable: {condition.usability_reason or 'no reason given'}")
+        return exhausted(case, "lost-after-boot", "it booted, then fell silent before it was usable")
+    return Why(
+        "proving",
+        f"booted; {condition.usability_reason or 'post-boot checks run'}",
+        since=case.task.since,
+        next_step="done when usable; a dead letter at the deadline",
+        next_at=case.task.deadline_at,
+    )
+
+
+# -- rungs -----------------------------------------------------------------------------------------------------------
+
+
+def failed_attempt(case: Case, code: str, reason: str) -> Move:
+    """This attempt failed while the host stayed up: pause and try again, or call a person."""
+    evidence = case.seen_now(EvidenceKind.ATTEMPT_FAILED, f"attempt {case.task.attempt}: {reason}")
+    if ladder.attempts_left(case.task, case.campaign.limits) == 0:
+        return exhausted(case, code, f"{reason} (attempt {case.task.attempt}, the last)", evidence)
+    pause = ladder.pause_s(
+        case.world.policy, case.task.attempt, case.world.jitter(f"{case.task.id}#{case.task.attempt}")
+    )
+    return case.move(Event.ATTEMPT_FAILED, code, reason, evidence, next_attempt_at=case.now + pause)
+
+
+def exhausted(case: Case, code: str, reason: str, *evidence: Evidence) -> Move:
+    """The ladder ends: a dead letter. The host stays charged unless it is heard and usable."""
+    letter = f"{case.campaign.id}.{case.host.id}"
+    return case.move(
+        Event.EXHAUSTED,
+        code,
+        reason,
+        *evidence,
+        suggestion=ladder.suggestion(code, letter, case.host.name),
+        keep_charged=not _usable(case),
+    )
+
+
+def rescue(case: Case, why: str) -> Decision:
+    """The BMC's rung, for a host that is silent past its deadline: two witnesses, no brake, no hold, budget free."""
+    if ladder.rescues_left(case.task, case.world.policy) == 0:
+        return exhausted(case, "no-boot", f"{case.task.rescues} power actions did not bring it back: {why}")
+    closed = witness_gate(case.world, case.host)
+    if closed is not None:
+        return closed
+    return _rescue_if_open(case, PowerVerb.CYCLE, why)
+
+
+def _rescue_if_open(case: Case, verb: PowerVerb, why: str) -> Decision:
+    if case.host.bmc is None or not case.host.bmc.address:
+        return exhausted(case, "no-bmc", f"{why}; no BMC is known for this host")
+    closed = power_gate(case.world, case.host, case.room)
+    if closed is not None:
+        return closed
+    case.room.power += 1
+    return Rescue(case.campaign.id, case.host.id, verb, why)
+
+
+_BY_STATE: dict[TaskState, Callable[[Case], Decision]] = {
+    TaskState.RESERVED: _reserved,
+    TaskState.ACTING: _acting,
+    TaskState.STOPPING: _stopping,
+    TaskState.POWER_CYCLING: _power_cycling,
+    TaskState.POWER_CYCLED: _power_cycled,
+    TaskState.PROVING: _proving,
+}
+
+DECIDED = frozenset(_BY_STATE)
+"""States that this room decides; the others wait for a start."""
+
+__all__ = ["DECIDED", "Case", "Decision", "decide"]

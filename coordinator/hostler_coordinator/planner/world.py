@@ -1,0 +1,77 @@
+"""Everything one turn of the planner may look at, as one value; nothing here is fetched and nothing decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hostler_coordinator.live import Sighting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hostler_contract.hosts import Hold, HostRecord
+    from hostler_coordinator.live import PowerReport
+    from hostler_coordinator.policy import Policy
+    from hostler_coordinator.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One view at one moment.
+
+    now: epoch seconds of the leader's clock. leader_since: when this leader began. sightings: by host id. power: reports of
+    this leader's power workers by task id. allowances: learned boot allowance in seconds by host model. jitter: a number in
+    [0, 1) for a text, the same for the same text.
+    """
+
+    state: State
+    sightings: Mapping[str, Sighting]
+    power: Mapping[str, PowerReport]
+    now: float
+    leader: str
+    leader_since: float
+    policy: Policy
+    jitter: Callable[[str], float]
+    allowances: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def in_grace(self) -> bool:
+        """True while a new leader judges no silence (law 4)."""
+        return self.now < self.grace_ends_at
+
+    @property
+    def grace_ends_at(self) -> float:
+        """When this leader begins to judge silence."""
+        return self.leader_since + self.policy.leader_grace_s
+
+    def sighting(self, host: str) -> Sighting:
+        """The host as heard; one that was never heard by this leader counts from the leader's first moment."""
+        return self.sightings.get(host) or Sighting(host=host, heard_at=self.leader_since)
+
+    def silent_for(self, host: str) -> float:
+        """Seconds since the host was heard."""
+        return max(0.0, self.now - max(self.sighting(host).heard_at, self.leader_since))
+
+    def heard(self, host: str) -> bool:
+        """True when the host is attached and was heard within the silence bound."""
+        seen = self.sightings.get(host)
+        return seen is not None and seen.connected and self.now - seen.heard_at < self.policy.silence_s
+
+    def silent(self, host: str) -> bool:
+        """True when silence may be judged and the host has been silent past the bound. Not the opposite of `heard`."""
+        return not self.in_grace and self.silent_for(host) >= self.policy.silence_s
+
+    def holds(self, host: str) -> tuple[Hold, ...]:
+        """Holds on the host that are in force now."""
+        return tuple(hold for hold in self.state.holds(host) if hold.until is None or hold.until > self.now)
+
+    def boot_allowance_s(self, host: HostRecord) -> float:
+        """How long this host's model may take from being let go to its new boot."""
+        return self.allowances.get(host.model, self.policy.boot_allowance_s)
+
+    def domain_limit(self, domain: str, campaign_limits: Mapping[str, int]) -> int:
+        """Effective limit of a domain under a campaign."""
+        from hostler_coordinator.ledger import limit_of  # noqa: PLC0415  (ledger imports limits, which imports no world)
+
+        return limit_of(self.state, domain, campaign_limits.get(domain))[0]
