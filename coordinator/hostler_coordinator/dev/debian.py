@@ -21,7 +21,7 @@ _LOCK_POLL_S = 0.2
 _REASON_LINES_MAX = 4
 
 
-class FetchFailed(RuntimeError):  # noqa: N818 - named after what happened
+class FetchFailed(RuntimeError):
     """Packages could not be had: names them, says why, and what to do next."""
 
     def __init__(self, packages: Sequence[str], reason: str, next_step: str) -> None:
@@ -106,6 +106,8 @@ def _private_state(work: Path) -> list[str]:
 
 def _run(packages: Sequence[str], command: Sequence[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    if os.geteuid() != 0:  # root's apt drops to another user, who could not enter this folder
+        environment["TMPDIR"] = str(folder)
     try:
         done = subprocess.run(
             command,
