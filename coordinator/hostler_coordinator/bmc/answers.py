@@ -136,14 +136,14 @@ class BmcAnswer:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The caller's last word before an order goes out: token newest, hold absent, leadership kept, host still silent."""
+    """The caller's last word before an order goes out: token newest, no hold, leadership kept, host still silent."""
 
     ok: bool
     why_not: str = ""
 
 
 def power_state(raw: object) -> PowerState:
-    """Normalise a BMC's word for power: only a plain on or off counts, the rest is UNKNOWN (FC-B01, FC-B07)."""
+    """Normalise a BMC's word for power: only a plain on or off counts, all else is UNKNOWN (FC-B01, FC-B07)."""
     if not isinstance(raw, str):
         return PowerState.UNKNOWN
     word = raw.strip().casefold()
@@ -160,6 +160,6 @@ def chassis_reading(first_byte: int) -> tuple[PowerState, frozenset[Condition]]:
 
 
 def same_serial(expected: str, told: tuple[str, ...]) -> bool:
-    """True when one of the serial numbers told is the expected one; case and outer blanks do not count."""
+    """True when one of the serial numbers told is the expected one; case and outer blanks count for nothing."""
     wanted = expected.strip().casefold()
     return any(serial.strip().casefold() == wanted for serial in told)

@@ -66,7 +66,7 @@ def _from_file(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise CredentialsRefusedError(f"file:{path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise CredentialsRefusedError(f"file:{path}: not a regular file")
@@ -75,7 +75,9 @@ def _from_file(path: str) -> str:
             raise CredentialsRefusedError(
                 f"file:{path}: mode {mode:04o} lets others than its owner at the secret; run chmod 0600 on it"
             )
-        content = stream.read(MAX_FILE_BYTES + 1)
+        content = os.read(descriptor, MAX_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > MAX_FILE_BYTES:
         raise CredentialsRefusedError(f"file:{path}: larger than {MAX_FILE_BYTES} bytes")
     try:

@@ -103,19 +103,20 @@ async def _cycle(walk: Walk) -> CycleResult:
     await walk.save_sel()
     if await walk.settled_state() is PowerState.OFF:
         await _bring_on(walk, walk.confirm)
-        return walk.result(Outcome.POWERED_ON, _ended_on(walk, "the host was off already and has been switched on"))
+        text = await _ended_on(walk, "the host was off already and has been switched on")
+        return walk.result(Outcome.POWERED_ON, text)
     await _bring_off(walk)
     await walk.timing.sleep(walk.settings.dwell_s)
     await _bring_on(walk, walk.restoring)
-    return walk.result(Outcome.CYCLED, _ended_on(walk, "off and on were both seen"))
+    return walk.result(Outcome.CYCLED, await _ended_on(walk, "off and on were both seen"))
 
 
 async def _on(walk: Walk) -> CycleResult:
     await walk.verify_serial()
     if await walk.settled_state() is PowerState.ON:
-        return walk.result(Outcome.POWERED_ON, _ended_on(walk, "the host was on already, nothing was sent"))
+        return walk.result(Outcome.POWERED_ON, await _ended_on(walk, "the host was on already, nothing was sent"))
     await _bring_on(walk, walk.confirm)
-    return walk.result(Outcome.POWERED_ON, _ended_on(walk, "on was seen"))
+    return walk.result(Outcome.POWERED_ON, await _ended_on(walk, "on was seen"))
 
 
 async def _off(walk: Walk) -> CycleResult:
@@ -238,8 +239,10 @@ async def _bring_on(walk: Walk, confirm: Confirm) -> None:
     )
 
 
-def _ended_on(walk: Walk, text: str) -> str:
+async def _ended_on(walk: Walk, text: str) -> str:
     """Say so when the chassis is on and the host behind it is not running (FC-B20)."""
     if not walk.last.host_state:
         return text
-    return f"{text}; powered, host not running ({walk.last.host_state})"
+    remark = f"powered, host not running ({walk.last.host_state})"
+    await walk.note(EvidenceKind.HOST_NOT_RUNNING, remark)
+    return f"{text}; {remark}"

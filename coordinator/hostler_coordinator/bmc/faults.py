@@ -102,7 +102,7 @@ def from_http_exception(error: Exception) -> BmcFaultError:
             f"the BMC's certificate is not trusted ({error.verify_message}); check ca_file or the BMC",
         )
     if isinstance(error, ssl.SSLError):
-        return BmcFaultError(FaultClass.CIPHER, f"TLS with the BMC failed: {error.reason or error}")
+        return BmcFaultError(FaultClass.CIPHER, f"TLS with the BMC failed: {error}")
     if isinstance(error, OSError):
         return BmcFaultError(FaultClass.UNREACHABLE, f"no answer from the BMC ({type(error).__name__}: {error})")
     return BmcFaultError(FaultClass.PROTOCOL, f"{type(error).__name__}: {error}")

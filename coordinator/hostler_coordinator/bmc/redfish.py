@@ -1,8 +1,8 @@
 """One login to a Redfish BMC, in the worker process only; retries and decisions do not belong here.
 
-pyghmi's Redfish `Command` cannot do this job: it takes the first of several systems or raises (FC-B06), sends reset types
-without looking at what the BMC allows (FC-B05), waits 60 s, and never deletes its session (FC-B04). Used of pyghmi is
-its HTTPS connection, through `redfish_http`; everything above that is here.
+pyghmi's Redfish `Command` cannot do this job: it takes the first of several systems or raises (FC-B06), sends resets
+without looking at what the BMC allows (FC-B05), waits 60 s, and never deletes its session (FC-B04). Used of pyghmi
+is its HTTPS connection, through `redfish_http`; everything above that is here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RESET_TYPES = {
     Verb.NMI: ("Nmi",),
 }
 _MANAGER_RESET_TYPES = ("GracefulRestart", "ForceRestart")
-_PLAIN_HOST_STATES = frozenset({"", "enabled", "standbyoffline", "starting"})
+_RUNNING_HOST_STATES = frozenset({"", "enabled", "starting"})
 _WANTED = {Verb.ON: PowerState.ON, Verb.OFF: PowerState.OFF}
 
 
@@ -56,11 +56,12 @@ class RedfishSession:
     def reading(self) -> Reading:
         """The power state of the host's own system, as just read."""
         raw = self._system.get("PowerState")
-        host_state = str(_dig(self._system, "Status", "State") or "")
+        state, host_state = power_state(raw), str(_dig(self._system, "Status", "State") or "")
+        running = state is not PowerState.ON or host_state.casefold() in _RUNNING_HOST_STATES
         return Reading(
-            state=power_state(raw),
+            state=state,
             raw_state="" if raw is None else str(raw),
-            host_state="" if host_state.casefold() in _PLAIN_HOST_STATES else host_state,
+            host_state="" if running else host_state,
             boot_progress=str(_dig(self._system, "BootProgress", "LastState") or ""),
             system=self._system_path,
         )
@@ -206,7 +207,7 @@ def choose_system(found: dict[str, dict[str, Any]], target: BmcTarget, trouble: 
                 return switchable[0], found[switchable[0]]
             raise BmcFaultError(
                 FaultClass.IDENTITY,
-                f"{len(fitting)} systems match by {what}: {', '.join(fitting)}; set the host's system UUID in the inventory",
+                f"{len(fitting)} systems match by {what}: {', '.join(fitting)}; give the inventory the system's UUID",
             )
     named = ", ".join(found) or "none"
     raise BmcFaultError(FaultClass.IDENTITY, f"none of the BMC's systems is this host (found: {named}){trouble}")

@@ -17,6 +17,7 @@ class RetrySettings:
     spread: float = 0.25
     busy_s: float = 5.0
     session_timeout_s: float = 65.0
+    not_ready_gap_s: float = 15.0
     not_ready_limit_s: float = 180.0
 
 
@@ -38,7 +39,7 @@ def wait_before_retry(
         return None
     backoff_s = _spread(min(settings.backoff_max_s, settings.backoff_s * 2 ** (tries - 1)), chance, settings.spread)
     if answer.fault is FaultClass.NOT_READY:
-        wait_s = max(backoff_s, answer.retry_after_s or 0.0)
+        wait_s = max(min(backoff_s, settings.not_ready_gap_s), answer.retry_after_s or 0.0)
         return wait_s if spent_s + wait_s <= settings.not_ready_limit_s else None
     if tries >= settings.tries:
         return None

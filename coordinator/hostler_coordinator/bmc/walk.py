@@ -122,7 +122,7 @@ Progress = Callable[[Evidence], Awaitable[None]]
 NEEDED_SIGHTINGS = 2
 
 
-class WalkEnded(Exception):  # noqa: N818 - it ends a walk early and is no error
+class WalkEnded(Exception):
     """Carries the end of a walk out of a step."""
 
     def __init__(self, outcome: Outcome, text: str, fault: FaultClass | None = None) -> None:
@@ -232,7 +232,7 @@ class Walk:
                 seen = answer.raw_state or answer.text
                 raise WalkEnded(
                     Outcome.FAILED,
-                    f"power state stayed unknown for {self.settings.state_limit_s:g} s (last: {seen}), nothing was sent",
+                    f"power state stayed unknown for {self.settings.state_limit_s:g} s (last: {seen}), nothing sent",
                     answer.fault,
                 )
             await self.timing.sleep(self.settings.poll_s)
