@@ -1,4 +1,4 @@
-"""A change to the store while it is being put together: what it relies on, what it writes; pure, committing is the store's."""
+"""A change to the store while it is put together: what it relies on and writes; pure, committing is the store's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Change:
 
 
 class Draft:
-    """Reads go to the draft's own writes first, then to the state; every read or write of a path becomes an expectation."""
+    """Reads go to the draft's own writes first, then to the state; every path touched becomes an expectation."""
 
     def __init__(self, state: State) -> None:
         """Begin with nothing to write."""
@@ -45,6 +45,15 @@ class Draft:
         self._puts: dict[str, Record] = {}
         self._deletes: set[str] = set()
         self._empty: set[str] = set()
+
+    def fork(self) -> Draft:
+        """A copy to try one more action on."""
+        copy = Draft(self.state)
+        copy._expects = dict(self._expects)
+        copy._puts = dict(self._puts)
+        copy._deletes = set(self._deletes)
+        copy._empty = set(self._empty)
+        return copy
 
     def rely_on(self, path: str) -> None:
         """Make the change depend on this path being as it is in the state now."""

@@ -1,4 +1,4 @@
-"""Turns one decided action into writes on a draft; pure: what was decided is not judged again, only put into records."""
+"""Turns one decided action into writes on a draft; pure: what was decided is only put into records."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _reserve(draft: Draft, world: World, action: Reserve) -> None:
 
 
 def next_token(draft: Draft, world: World, host: str) -> Token:
-    """The next token of a host: above the newest issued, of this store's epoch, and above any that it said hello with."""
+    """The next token of a host: above the newest issued, the store's epoch, and any that it said hello with."""
     newest = max(draft.claim(host).token, Token(epoch=world.state.epoch))
     seen = world.sightings.get(host)
     if seen is not None:
@@ -343,7 +343,7 @@ def audit_id(at: float, subject: str) -> str:
     return f"{round(at * 1_000_000):020d}-{subject}"
 
 
-def _audit(  # noqa: PLR0913  (the columns of an audit entry)
+def _audit(
     draft: Draft,
     world: World,
     action: str,

@@ -1,6 +1,6 @@
-"""The bounded ladder of one task: how long to pause, whether another rung is left, and what a person should do at its end.
+"""The bounded ladder of one task: how long to pause, whether a rung is left, and what a person should do at its end.
 
-Whether a rung may be climbed *now* (witnesses, brake, holds, budget) is the planner's to say; this room only counts rungs.
+Whether a rung may be climbed *now* (witnesses, brake, holds, budget) is the planner's to say; rungs are counted here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from hostler_coordinator.policy import Policy
 
 ADOPTIONS_MAX = 8
-"""Power intents that a task may see in all, those of dead leaders included: a host that was switched off must end on."""
+"""Power intents of a task in all, those of dead leaders included: a host that was switched off must end on."""
 
 _SUGGESTIONS: dict[str, str] = {
     "bmc-auth": "correct the BMC's credentials, then: hostler deadletter retry {id}",
     "bmc-cipher": "correct the BMC's cipher suites or credentials, then: hostler deadletter retry {id}",
     "bmc-unreachable": "look at the BMC and its network, then: hostler deadletter retry {id}",
-    "bmc-lies": "the BMC accepts commands and does nothing: power-cycle it on site, then: hostler deadletter retry {id}",
+    "bmc-lies": "the BMC accepts commands and does nothing: power-cycle on site, then: hostler deadletter retry {id}",
     "serial-mismatch": "the BMC belongs to another machine: correct the inventory (hostler host rebind), then retry",
     "no-bmc": "no BMC is known: restart the host by hand, then: hostler deadletter resolve {id} --as fixed",
     "no-boot": "look at the console: the host was powered and did not boot; then: hostler deadletter retry {id}",

@@ -1,13 +1,13 @@
-"""A task's life as a data table: (state, event) -> next state, with the guard that must hold; no guard is evaluated here.
+"""A task's life as a data table: (state, event) -> next state, with its guard in words; no guard is evaluated here.
 
 Rules of this room:
 
 1. Whatever changes a task's state goes through `step`. An unknown pair is a typed refusal and changes nothing.
-2. The table says what may follow what. *Whether* it does is decided by the planner, which names the event; the guard in
-   the third column is the sentence a reader checks the planner against.
+2. The table says what may follow what. *Whether* it does is decided by the planner, which names the event; the guard
+   is the sentence a reader checks the planner against.
 3. A terminal state has no rows. A dead letter is retried by a new task in a linked campaign, never by going back.
-4. `boot changed` has a row in every state in which the host may have been let go, or may fall over by itself: the new boot
-   id is the proof (law 1) and it is welcome whenever it comes. It never has a row where no boot id was recorded before.
+4. `boot changed` has a row in every state in which the host may have been let go, or may fall over by itself: the new
+   boot id is the proof (law 1) and it is welcome whenever it comes. It never has a row where no boot id was recorded before.
 5. Power states (`power_cycling`, `power_cycled`) are entered only with a durable intent (law 3).
 """
 

@@ -1,4 +1,4 @@
-"""What is heard from the agents and BMC workers now: the leader's memory only, never stored; decisions are the planner's."""
+"""What is heard from agents and BMC workers now: the leader's memory, never stored; decisions are the planner's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """An agent's newest word on one task; `number` grows with every message, so that a repetition can be answered anew."""
+    """An agent's newest word on one task; `number` grows with every message, so that a repetition is answered anew."""
 
     task_id: str
     token: Token

@@ -43,7 +43,7 @@ class Policy:
     backoff_cap_s: float = 600.0
     rescues: int = 2
     """Power intents per task."""
-    intent_lifetime_s: float = 240.0
+    intent_lifetime_s: float = 480.0
     """A power intent expires after this (law 3)."""
     bmc_session_timeout_s: float = 65.0
     """A successor waits this much longer: a dead worker's BMC session may still carry a command."""

@@ -1,4 +1,4 @@
-"""What the shells need from outside, as small protocols with domain verbs; adapters implement them, `__main__` joins them."""
+"""What the shells need from outside, as small protocols with domain verbs; adapters implement them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hostler_contract.campaigns import AuditRecord
-    from hostler_contract.work import PowerIntent
+    from hostler_contract.work import PowerIntent, Token
     from hostler_coordinator.draft import Change
     from hostler_coordinator.live import PowerReport
     from hostler_coordinator.state import State
@@ -30,7 +30,7 @@ class Lost:
 
 
 class StoreUnavailableError(Exception):
-    """The store cannot be reached, or refuses writes; nothing may be decided on what is known. `since` is epoch seconds."""
+    """The store cannot be reached, or refuses writes; nothing may be decided. `since` is epoch seconds."""
 
     def __init__(self, reason: str, since: float) -> None:
         """Say what is wrong and since when."""
@@ -49,6 +49,10 @@ class Store(Protocol):
 
     async def commit(self, change: Change) -> Committed | Lost:
         """One guarded transaction. Raises StoreUnavailableError; an unknown outcome is looked up before returning."""
+        ...
+
+    async def still_newest(self, host: str, token: Token) -> bool:
+        """Read from the store itself whether we lead and this token is the newest of its host (law 3)."""
         ...
 
     async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:

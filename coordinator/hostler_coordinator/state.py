@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from hostler_contract.campaigns import (
     ENDED,
@@ -39,6 +39,7 @@ class State:
         """Start empty, at revision 0."""
         self.revision = 0
         self._records: dict[str, tuple[Record, int]] = {}
+        self._gone: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._hosts: dict[str, HostRecord] = {}
         self._members: dict[str, set[str]] = defaultdict(set)
@@ -61,8 +62,9 @@ class State:
     def put(self, path: str, record: Record, revision: int) -> None:
         """Take in a record; older news than what is known of this path is ignored."""
         known = self._records.get(path)
-        if known is not None and known[1] >= revision:
+        if (known is not None and known[1] >= revision) or self._gone.get(path, 0) >= revision:
             return
+        self._gone.pop(path, None)
         self._forget_indexes(known[0] if known else None)
         self._records[path] = (record, revision)
         self._index(record)
@@ -72,10 +74,17 @@ class State:
         """Take in a deletion; ignored when the record is newer."""
         known = self._records.get(path)
         self.revision = max(self.revision, revision)
+        self._gone[path] = max(revision, self._gone.get(path, 0))
         if known is None or known[1] > revision:
             return
         del self._records[path]
         self._forget_indexes(known[0])
+
+    def settle(self, revision: int) -> None:
+        """All news up to a revision has been taken in: deletions that old need not be remembered."""
+        self.revision = max(self.revision, revision)
+        if self._gone:
+            self._gone = {path: at for path, at in self._gone.items() if at > revision}
 
     def _index(self, record: Record) -> None:
         match record:
@@ -175,7 +184,7 @@ class State:
 
     def _typed(self, path: str, model: type[R]) -> R | None:
         known = self._records.get(path)
-        return cast("R", known[0]) if known and isinstance(known[0], model) else None
+        return known[0] if known and isinstance(known[0], model) else None
 
     @property
     def hosts(self) -> Mapping[str, HostRecord]:

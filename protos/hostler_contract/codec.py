@@ -1,7 +1,7 @@
 """The only converter between contract models, protobuf messages and etcd records; nothing here decides anything.
 
-A model and its message have the same field names. Rules: enums by name (`TASK_STATE_ACTING` and `"acting"`), instants as
-Timestamp, None as absence, tuples as repeated, dicts as maps. A field of the message that the model lacks must be unset.
+A model and its message have the same field names. Rules: enums by name (`TASK_STATE_ACTING` and `"acting"`), instants
+as Timestamp, None as absence, tuples as repeated, dicts as maps.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ def _enum_prefix(full_name: str) -> str:
 
 
 def _enum_number(enum: Any, item: StrEnum | str) -> int:
-    return enum.values_by_name[_enum_prefix(enum.full_name) + str(item).upper()].number
+    number: int = enum.values_by_name[_enum_prefix(enum.full_name) + str(item).upper()].number
+    return number
 
 
 def _enum_word(enum: Any, number: int) -> str:
@@ -173,4 +174,5 @@ def _enum_word(enum: Any, number: int) -> str:
     if value is None:
         msg = f"{enum.full_name} has no value {number}"
         raise UnknownEnumValueError(msg)
-    return value.name.removeprefix(_enum_prefix(enum.full_name)).lower()
+    name: str = value.name
+    return name.removeprefix(_enum_prefix(enum.full_name)).lower()

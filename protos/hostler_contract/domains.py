@@ -1,4 +1,4 @@
-"""Failure domains: budgets, ledgers and charges as they are stored; the arithmetic lives in the coordinator's ledger."""
+"""Failure domains: budgets, ledgers and charges as stored; the arithmetic lives in the coordinator's ledger."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Budget(Value):
 
 
 class Ledger(Record):
-    """One domain's counter. Key: `ledgers/<kind>/<name>`. `charged` equals the number of charges that name the domain."""
+    """One domain's counter. Key: `ledgers/<kind>/<name>`. `charged` is the number of charges that name the domain."""
 
     domain: str
     charged: int = 0

@@ -1,4 +1,4 @@
-"""What the planner may say: decisions on tasks, hosts and campaigns as plain values; carrying out is `enact`'s and the engine's."""
+"""What the planner may say: decisions on tasks, hosts and campaigns as plain values; `enact` and the engine carry out."""
 
 from __future__ import annotations
 

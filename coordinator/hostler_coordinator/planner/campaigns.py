@@ -107,7 +107,7 @@ def _failed(world: World, campaign: CampaignRecord) -> list[TaskRecord]:
 
 def _paused(world: World, campaign: CampaignRecord, reason: str) -> MoveCampaign:
     hosts = [world.state.hosts[task.host].name for task in _failed(world, campaign) if task.host in world.state.hosts]
-    shown = ", ".join(hosts[:10]) + (f" and {len(hosts) - 10} more" if len(hosts) > 10 else "")  # noqa: PLR2004
+    shown = ", ".join(hosts[:10]) + (f" and {len(hosts) - 10} more" if len(hosts) > 10 else "")
     return MoveCampaign(campaign.id, CampaignState.PAUSED, "failure-limit", f"{reason}: {shown}")
 
 

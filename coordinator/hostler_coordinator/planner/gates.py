@@ -85,7 +85,7 @@ class Room:
     def _full(self, domain: str, count: int, limit: int) -> Why:
         held = ledger.holders(self.world.state, domain)
         names = ", ".join(self._holder(charge.host) for charge in held[:3])
-        more = f" and {len(held) - 3} more" if len(held) > 3 else ""  # noqa: PLR2004  (three names fit a line)
+        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
         return Why(
             "budget-full",
             f"{domain} is full: {count} of {limit} out of service ({names}{more})" if names else f"{domain} is full",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hostler_contract.work import TERMINAL
-from hostler_coordinator.planner.actions import Move, Reserve, Why
 from hostler_coordinator.lifecycle import Event
+from hostler_coordinator.planner.actions import Move, Reserve, Why
 from hostler_coordinator.planner.gates import campaign_gate, start_gate
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _fabric_full(
     return why if why is not None and why.text.startswith(f"fabric/{fabric} ") else None
 
 
-def _why_not(  # noqa: PLR0913  (the turn's running figures are its own)
+def _why_not(
     world: World,
     campaign: CampaignRecord,
     host: HostRecord,

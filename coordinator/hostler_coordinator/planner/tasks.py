@@ -1,7 +1,7 @@
 """Tasks in flight: what was heard since they last moved, turned into their next event; one function per state.
 
-Each returns an action, or a Why that says what the task waits for. Evidence decides, never time alone: a deadline opens the
-next rung of the ladder, it proves nothing.
+Each returns an action, or a Why that says what the task waits for. Evidence decides, never time alone: a deadline opens
+the next rung of the ladder, it proves nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One turn: the topics in their fixed order, and the report of what waits; the engine calls it and carries the plan out."""
+"""One turn: the topics in their fixed order, and the report of what waits; carrying out is the engine's."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hostler_coordinator import ledger
 from hostler_coordinator.live import Sighting
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 class World:
     """One view at one moment.
 
-    now: epoch seconds of the leader's clock. leader_since: when this leader began. sightings: by host id. power: reports of
-    this leader's power workers by task id. allowances: learned boot allowance in seconds by host model. jitter: a number in
-    [0, 1) for a text, the same for the same text.
+    now: epoch seconds of the leader's clock. leader_since: when this leader began. sightings: by host id. power: reports
+    of this leader's power workers by task id. allowances: learned boot allowance in seconds by host model. jitter: a number
+    in [0, 1) for a text, the same for the same text.
     """
 
     state: State
@@ -72,6 +73,4 @@ class World:
 
     def domain_limit(self, domain: str, campaign_limits: Mapping[str, int]) -> int:
         """Effective limit of a domain under a campaign."""
-        from hostler_coordinator.ledger import limit_of  # noqa: PLC0415  (ledger imports limits, which imports no world)
-
-        return limit_of(self.state, domain, campaign_limits.get(domain))[0]
+        return ledger.limit_of(self.state, domain, campaign_limits.get(domain))[0]

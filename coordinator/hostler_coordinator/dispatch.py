@@ -1,0 +1,114 @@
+"""What agents should be told now, from the records and what they last said; pure, sending is the engine's.
+
+Level-triggered: the same world gives the same messages, each with a mark; the engine sends a mark once per session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hostler_contract.codec import to_message
+from hostler_contract.pb.hostler.v1 import agent_pb2, work_pb2
+from hostler_contract.work import OperationKind, RebootMode, TaskState
+from hostler_coordinator.live import ReportKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.work import TaskRecord
+    from hostler_coordinator.live import Sighting, TaskReport
+    from hostler_coordinator.planner.world import World
+
+ENDING = frozenset({ReportKind.REFUSED, ReportKind.FAILED, ReportKind.STOPPED, ReportKind.DONE})
+"""Reports that an agent repeats until it hears that they are durable."""
+
+_OPERATIONS = {
+    OperationKind.REBOOT: work_pb2.OPERATION_KIND_REBOOT,
+    OperationKind.POWER_ON: work_pb2.OPERATION_KIND_POWER_ON,
+    OperationKind.POWER_OFF: work_pb2.OPERATION_KIND_POWER_OFF,
+}
+_MODES = {RebootMode.SOFT: work_pb2.REBOOT_MODE_SOFT, RebootMode.HARD: work_pb2.REBOOT_MODE_HARD}
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A message for one host; `mark` is equal for the same thing said again, `takes_credit` ends the agent's pull."""
+
+    host: str
+    mark: tuple[object, ...]
+    message: agent_pb2.SessionResponse
+    takes_credit: bool = False
+
+
+def parcels(world: World) -> Iterator[Parcel]:
+    """Everything that attached agents should have been told."""
+    for campaign in world.state.open_campaigns.values():
+        for task in world.state.moving(campaign.id).values():
+            seen = world.sightings.get(task.host)
+            if seen is not None and seen.connected:
+                yield from _for_task(world, campaign, task, seen)
+    for seen in world.sightings.values():
+        if seen.connected and seen.report is not None and seen.report.kind in ENDING:
+            yield from _recorded(world, seen, seen.report)
+
+
+def _for_task(world: World, campaign: CampaignRecord, task: TaskRecord, seen: Sighting) -> Iterator[Parcel]:
+    report = seen.report_on(task.id, task.token)
+    if task.state is TaskState.RESERVED and campaign.request.operation is OperationKind.REBOOT:
+        if report is None and (seen.wants_work or seen.journal.task_id == task.id):
+            mark = ("assignment", task.token, seen.attached_at, seen.wants_work)
+            yield Parcel(seen.host, mark, _assignment(world, campaign, task), takes_credit=True)
+    elif task.state is TaskState.ACTING:
+        expires_in_s = (task.go_expires_at or 0.0) - world.now
+        if report is not None and report.kind is ReportKind.STARTED and expires_in_s > 0:
+            go = agent_pb2.Go(task_id=task.id, expires_in_s=expires_in_s, boot_id=task.boot_before or "")
+            _copy_token(go, task)
+            yield Parcel(seen.host, ("go", task.token, report.number), agent_pb2.SessionResponse(go=go))
+    elif task.state is TaskState.STOPPING:
+        stop = agent_pb2.Stop(task_id=task.id, reason=task.reason)
+        _copy_token(stop, task)
+        number = report.number if report is not None else 0
+        yield Parcel(seen.host, ("stop", task.token, number), agent_pb2.SessionResponse(stop=stop))
+
+
+def _copy_token(message: agent_pb2.Go | agent_pb2.Stop | agent_pb2.Assignment, task: TaskRecord) -> None:
+    if task.token is not None:
+        message.token.CopyFrom(to_message(task.token, work_pb2.Token))
+
+
+def _assignment(world: World, campaign: CampaignRecord, task: TaskRecord) -> agent_pb2.SessionResponse:
+    request = campaign.request
+    assignment = agent_pb2.Assignment(
+        task_id=task.id,
+        operation=_OPERATIONS[request.operation],
+        mode=_MODES[request.mode],
+        campaign_id=campaign.id,
+        actor=campaign.caller,
+        reason=request.reason,
+        boot_before=task.boot_before or "",
+        drain_timeout_s=campaign.limits.drain_timeout_s,
+        soak_s=campaign.limits.soak_s,
+        force=request.force,
+        shutdown_timeout_s=world.policy.shutdown_timeout_s,
+    )
+    _copy_token(assignment, task)
+    return agent_pb2.SessionResponse(assignment=assignment)
+
+
+def _recorded(world: World, seen: Sighting, report: TaskReport) -> Iterator[Parcel]:
+    """An ending report whose task has moved on is durable, or no longer wanted: the agent may forget it."""
+    campaign, _, host = report.task_id.partition("/")
+    task = world.state.task(campaign, host)
+    if task is not None and task.token == report.token and _awaits(task, report):
+        return
+    recorded = agent_pb2.OutcomeRecorded(task_id=report.task_id, token=to_message(report.token, work_pb2.Token))
+    mark = ("recorded", report.task_id, report.token, report.number)
+    yield Parcel(seen.host, mark, agent_pb2.SessionResponse(outcome_recorded=recorded))
+
+
+def _awaits(task: TaskRecord, report: TaskReport) -> bool:
+    if report.kind is ReportKind.DONE:
+        return task.ended_at is None
+    return task.state in {TaskState.RESERVED, TaskState.ACTING, TaskState.STOPPING}

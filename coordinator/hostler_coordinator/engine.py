@@ -1,0 +1,220 @@
+"""The leader's turn: look, plan, commit each decision as a guarded transaction, then tell agents and power workers.
+
+It decides nothing itself. Everything that is sent or begun has been committed before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from hostler_contract.work import TaskState
+from hostler_coordinator import dispatch, learned
+from hostler_coordinator.draft import Draft
+from hostler_coordinator.enact import UnenactableError, enact
+from hostler_coordinator.lifecycle import IllegalTransitionError
+from hostler_coordinator.planner.turn import Plan, plan
+from hostler_coordinator.planner.world import World
+from hostler_coordinator.ports import Committed, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hostler_coordinator.live import Sighting
+    from hostler_coordinator.planner.actions import Action
+    from hostler_coordinator.policy import Policy
+    from hostler_coordinator.ports import Clock, Courier, PowerDesk, Store
+
+OPERATIONS_MOST = 96
+"""Operations in one transaction, the leader's compare included; etcd takes 128 of each kind."""
+IDLE_S = 1.0
+"""Silence is looked at this often when nothing else happens."""
+TROUBLE_PAUSE_S = 0.5
+SETTLE_S = 0.002
+"""Events that come within this time are taken into one turn."""
+
+log = structlog.get_logger(__name__)
+
+
+class Observer(Protocol):
+    """Hears how turns go; must not raise."""
+
+    def turn(self, seconds: float, actions: Mapping[str, int]) -> None:
+        """A turn ended."""
+        ...
+
+    def lost_race(self) -> None:
+        """A commit was refused because something it relied on had changed."""
+        ...
+
+
+class Engine:
+    """One leader's term: make it when the term begins, `run` until it ends."""
+
+    def __init__(  # the parts of a turn, each with one job
+        self,
+        *,
+        name: str,
+        store: Store,
+        clock: Clock,
+        sightings: Mapping[str, Sighting],
+        courier: Courier,
+        power: PowerDesk,
+        policy: Policy,
+        jitter: Callable[[str], float],
+        alive: Callable[[], bool],
+        observer: Observer,
+    ) -> None:
+        """alive: true while this term may believe that it leads."""
+        self._name = name
+        self._store = store
+        self._clock = clock
+        self._sightings = sightings
+        self._courier = courier
+        self._power = power
+        self._policy = policy
+        self._jitter = jitter
+        self._alive = alive
+        self._observer = observer
+        self._since = clock.now()
+        self._news = asyncio.Event()
+        self._sent: dict[str, tuple[float, set[tuple[object, ...]]]] = {}
+        self._boots = learned.Boots()
+        self.plan = Plan()
+
+    def wake(self) -> None:
+        """Something has changed: look again soon."""
+        self._news.set()
+
+    @property
+    def since(self) -> float:
+        """When this term began."""
+        return self._since
+
+    def world(self) -> World:
+        """Everything as it is now."""
+        return World(
+            state=self._store.state,
+            sightings=self._sightings,
+            power=self._power.reports(),
+            now=self._clock.now(),
+            leader=self._name,
+            leader_since=self._since,
+            policy=self._policy,
+            jitter=self._jitter,
+            allowances=self._boots.allowances(self._policy),
+        )
+
+    async def run(self) -> None:
+        """Turn after turn until the term is over."""
+        while self._alive():
+            try:
+                moved = await self._turn()
+            except StoreUnavailableError as error:
+                log.warning("store unavailable: nothing is decided", reason=error.reason, since=error.since)
+                await asyncio.sleep(TROUBLE_PAUSE_S)
+                continue
+            await self._rest(moved=moved)
+
+    async def _turn(self) -> bool:
+        """One turn; true when it changed something, so that the next look is due at once."""
+        began = self._clock.now()
+        self._news.clear()
+        world = self.world()
+        self._boots.learn(world)
+        result = plan(world)
+        self.plan = result
+        moved = await self._apply(world, result.actions)
+        after = self.world() if moved else world
+        self._begin_power(after)
+        self._tell(after)
+        self._observer.turn(self._clock.now() - began, _counted(result.actions))
+        return moved
+
+    async def _rest(self, *, moved: bool) -> None:
+        if moved:
+            return
+        again_in = IDLE_S
+        if self.plan.look_again_at is not None:
+            again_in = min(again_in, max(0.0, self.plan.look_again_at - self._clock.now()) + 0.001)
+        try:
+            async with asyncio.timeout(again_in):
+                await self._news.wait()
+            await asyncio.sleep(SETTLE_S)
+        except TimeoutError:
+            pass
+
+    # -- committing --------------------------------------------------------------------------------------------------
+
+    async def _apply(self, world: World, actions: Sequence[Action]) -> bool:
+        """Commit in as few transactions as fit; a lost race drops the rest of the plan."""
+        moved = False
+        draft = Draft(world.state)
+        for action in actions:
+            larger = draft.fork()
+            if not self._enacted(larger, world, action):
+                continue
+            if larger.change().operations > OPERATIONS_MOST and not draft.empty:
+                if not await self._commit(draft):
+                    return moved
+                moved = True
+                larger = Draft(self._store.state)
+                if not self._enacted(larger, world, action):
+                    continue
+            draft = larger
+        if draft.empty:
+            return moved
+        return await self._commit(draft) or moved
+
+    @staticmethod
+    def _enacted(draft: Draft, world: World, action: Action) -> bool:
+        try:
+            enact(draft, world, action)
+        except (UnenactableError, IllegalTransitionError) as error:
+            log.warning("an action no longer fits its records", action=type(action).__name__, reason=str(error))
+            return False
+        return True
+
+    async def _commit(self, draft: Draft) -> bool:
+        result = await self._store.commit(draft.change())
+        if isinstance(result, Committed):
+            return True
+        self._observer.lost_race()
+        log.info("a commit was refused: looking again", deposed=result.deposed)
+        if not result.deposed:
+            await asyncio.sleep(SETTLE_S)
+        return False
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _begin_power(self, world: World) -> None:
+        """Begin the intents of this very term; those of earlier terms are adopted by the planner, with a new token."""
+        for campaign in world.state.open_campaigns:
+            for task in world.state.moving(campaign).values():
+                intent = task.power
+                if task.state is not TaskState.POWER_CYCLING or intent is None:
+                    continue
+                if intent.leader == self._name and intent.at >= self._since:
+                    self._power.begin(task.id, task.host, intent)
+
+    def _tell(self, world: World) -> None:
+        for parcel in dispatch.parcels(world):
+            attached_at = world.sighting(parcel.host).attached_at
+            known_at, marks = self._sent.get(parcel.host, (0.0, set()))
+            if known_at != attached_at:
+                marks = set()
+            if parcel.mark not in marks and self._courier.send(parcel.host, parcel.message):
+                marks = {*list(marks)[-8:], parcel.mark}
+                if parcel.takes_credit:
+                    self._sightings[parcel.host].wants_work = False
+            self._sent[parcel.host] = (attached_at, marks)
+
+
+def _counted(actions: Sequence[Action]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for action in actions:
+        name = type(action).__name__
+        counts[name] = counts.get(name, 0) + 1
+    return counts

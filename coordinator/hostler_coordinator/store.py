@@ -1,0 +1,249 @@
+"""The store on etcd: keeps the state in step by a watch, commits guarded changes; it knows no meaning."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hostler_contract.campaigns import AuditRecord
+from hostler_contract.codec import UnreadableRecordError, from_record, to_record
+from hostler_contract.hosts import Claim
+from hostler_coordinator import etcd
+from hostler_coordinator.layout import LEADER, model_of, path_of
+from hostler_coordinator.ports import Committed, Lost, StoreUnavailableError
+from hostler_coordinator.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hostler_contract.shapes import Record
+    from hostler_contract.work import Token
+    from hostler_coordinator.draft import Change
+    from hostler_coordinator.ports import Clock
+
+RELOAD_PAUSE_S = 0.5
+COMMIT_DEADLINE_S = 8.0
+_TROUBLE = (etcd.StoreUnavailable, etcd.OutcomeUnknown, etcd.NoSpace, etcd.AuthFailed, etcd.RequestRefused)
+
+log = structlog.get_logger(__name__)
+
+
+class EtcdStore:
+    """One region's records. `follow` must run beside everything else; `lead_with` sets the guard of every commit."""
+
+    def __init__(self, client: etcd.EtcdClient, prefix: str, clock: Clock, changed: Callable[[], None]) -> None:
+        """prefix: such as `/hostler/eu-1/`. changed: called after news from the store was taken in."""
+        self._client = client
+        self._prefix = prefix.encode()
+        self._clock = clock
+        self._changed = changed
+        self._state = State()
+        self._leadership: etcd.Leadership | None = None
+        self._trouble: tuple[float, str] | None = None
+        self._loaded = asyncio.Event()
+        self._moved = asyncio.Event()
+
+    @property
+    def state(self) -> State:
+        """Everything known, at one revision."""
+        return self._state
+
+    @property
+    def leader_key(self) -> bytes:
+        """Where the election takes place."""
+        return self._prefix + LEADER.encode()
+
+    @property
+    def unavailable(self) -> tuple[float, str] | None:
+        """Since when (epoch seconds) and why the store refuses work; None while it works."""
+        silent = self._client.unavailable_since
+        if silent is not None:
+            return self._epoch(silent), "no etcd member answers"
+        return self._trouble
+
+    def _epoch(self, monotonic: float) -> float:
+        return self._clock.now() - max(0.0, time.monotonic() - monotonic)
+
+    def _news(self) -> None:
+        self._moved.set()
+        self._changed()
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    async def follow(self) -> None:
+        """Load everything, then keep it in step for ever; whatever breaks is answered by loading anew."""
+        while True:
+            try:
+                revision = await self._load()
+                await self._watch(revision + 1)
+            except (*_TROUBLE, etcd.Compacted, etcd.WatchCancelled, etcd.ClusterChanged) as error:
+                self._note(error)
+                log.warning("store is read anew", reason=str(error))
+            self._loaded.clear()
+            await asyncio.sleep(RELOAD_PAUSE_S)
+
+    async def _load(self) -> int:
+        listing = await self._client.range(self._prefix)
+        state = State()
+        for kv in listing.kvs:
+            self._take(state, kv.key, kv.value, kv.mod_revision)
+        state.revision = listing.revision
+        if listing.revision < self._state.revision:
+            log.error("the store went back", known=self._state.revision, found=listing.revision)
+        self._state = state
+        self._trouble = None
+        self._loaded.set()
+        self._news()
+        return listing.revision
+
+    async def _watch(self, start: int) -> None:
+        async with aclosing(self._client.watch(self._prefix, start)) as batches:
+            async for batch in batches:
+                for event in batch.events:
+                    if event.deleted:
+                        self._state.delete(self._path(event.kv.key), event.kv.mod_revision)
+                    else:
+                        self._take(self._state, event.kv.key, event.kv.value, event.kv.mod_revision)
+                self._state.settle(batch.revision)
+                self._news()
+
+    def _path(self, key: bytes) -> str:
+        return key[len(self._prefix) :].decode()
+
+    def _take(self, state: State, key: bytes, value: bytes, revision: int) -> None:
+        path = self._path(key)
+        model = model_of(path)
+        if model is None or state.revision_of(path) >= revision:
+            return
+        try:
+            state.put(path, from_record(model, value, path), revision)
+        except UnreadableRecordError as error:
+            # One unreadable record must not hide the others (law 7); fsck names it too.
+            log.warning("record left out", path=path, reason=str(error))
+
+    async def loaded(self) -> None:
+        """Wait until the state holds everything."""
+        await self._loaded.wait()
+
+    # -- leading -----------------------------------------------------------------------------------------------------
+
+    async def lead_with(self, leadership: etcd.Leadership | None) -> None:
+        """Guard commits with this term; a new leader first reads everything that was true when its term began."""
+        self._leadership = None
+        if leadership is not None:
+            await self._catch_up(leadership.create_revision)
+        self._leadership = leadership
+
+    async def _catch_up(self, revision: int) -> None:
+        """Wait until the state is as new as `revision`; the watch brings it, as the leader key is part of it."""
+        while not self._loaded.is_set() or self._state.revision < revision:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def commit(self, change: Change) -> Committed | Lost:
+        """One guarded transaction; the state has it on return. Raises StoreUnavailableError."""
+        leadership = self._leadership
+        if leadership is None or not leadership.alive:
+            return Lost(deposed=True)
+        compares = [leadership.guard()]
+        compares += [etcd.mod_revision_is(self._key(path), revision) for path, revision in change.expects.items()]
+        compares += [etcd.prefix_empty(self._key(path)) for path in change.empty]
+        values = {path: to_record(record) for path, record in change.puts.items()}
+        ops: list[etcd.Op] = [etcd.Put(self._key(path), value) for path, value in values.items()]
+        ops += [etcd.Delete(self._key(path)) for path in change.deletes]
+        try:
+            result = await self._client.txn(
+                compares, ops, [etcd.Get(self.leader_key)], idempotent=True, deadline_s=COMMIT_DEADLINE_S
+            )
+            if result.succeeded:
+                return self._committed(change, result.revision)
+            if result.repeated:
+                return await self._look_up(change, values)
+            return Lost(deposed=self._deposed(result, leadership))
+        except etcd.OutcomeUnknown as error:
+            log.warning("a commit's outcome is unknown", reason=str(error))
+            return await self._look_up_or_give_up(change, values, error)
+        except _TROUBLE as error:
+            raise self._note(error) from error
+
+    def _key(self, path: str) -> bytes:
+        return self._prefix + path.encode()
+
+    def _committed(self, change: Change, revision: int) -> Committed:
+        for path, record in change.puts.items():
+            if model_of(path) is not None:
+                self._state.put(path, record, revision)
+        for path in change.deletes:
+            self._state.delete(path, revision)
+        self._trouble = None
+        return Committed(revision)
+
+    @staticmethod
+    def _deposed(result: etcd.TxnResult, leadership: etcd.Leadership) -> bool:
+        found = result.responses[0]
+        if not isinstance(found, etcd.Listing) or not found.kvs:
+            return True
+        return found.kvs[0].create_revision != leadership.create_revision
+
+    async def _look_up_or_give_up(
+        self, change: Change, values: dict[str, bytes], error: etcd.OutcomeUnknown
+    ) -> Committed | Lost:
+        try:
+            return await self._look_up(change, values)
+        except _TROUBLE:
+            raise self._note(error) from error
+
+    async def _look_up(self, change: Change, values: dict[str, bytes]) -> Committed | Lost:
+        """Did this very change happen? It did when one of its values stands at a revision newer than it relied on.
+
+        An attempt that is still on its way cannot do harm later: it carries the same compares.
+        """
+        for path, value in values.items():
+            got = await self._client.get(self._key(path))
+            if got.kv is not None and got.kv.value == value and got.kv.mod_revision > change.expects.get(path, 0):
+                return self._committed(change, got.kv.mod_revision)
+            if path in change.expects:
+                break
+        return Lost(deposed=False)
+
+    def _note(self, error: Exception) -> StoreUnavailableError:
+        since = self._trouble[0] if self._trouble else self._clock.now()
+        self._trouble = (since, str(error))
+        return StoreUnavailableError(str(error), since)
+
+    async def still_newest(self, host: str, token: Token) -> bool:
+        """Read from the store itself whether we lead and this token is the newest of its host (law 3)."""
+        leadership = self._leadership
+        if leadership is None or not leadership.alive:
+            return False
+        try:
+            key = self._key(f"claims/{host}")
+            result = await self._client.txn([leadership.guard()], [etcd.Get(key)], idempotent=True, deadline_s=4.0)
+        except _TROUBLE as error:
+            raise self._note(error) from error
+        found = result.responses[0] if result.succeeded and result.responses else None
+        if not isinstance(found, etcd.Listing) or not found.kvs:
+            return False
+        return from_record(Claim, found.kvs[0].value).token == token
+
+    async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
+        """Audit entries after an id, oldest first."""
+        start = self._key(f"audit/{after}") + b"\0"
+        end = etcd.prefix_end(self._key("audit/"))
+        try:
+            result = await self._client.txn([], [etcd.Get(start, end, limit)], idempotent=True)
+        except _TROUBLE as error:
+            raise self._note(error) from error
+        found = result.responses[0]
+        if not isinstance(found, etcd.Listing):
+            return ()
+        return [from_record(AuditRecord, kv.value, kv.key.decode()) for kv in found.kvs]
+
+
+def unguarded_put(prefix: str, record: Record) -> etcd.Put:
+    """The operation that writes one record without a leader, for tools that run while no coordinator does."""
+    return etcd.Put(prefix.encode() + path_of(record).encode(), to_record(record))
