@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 SHOWN_CHARACTERS = 80
 
 
-class BadField(ValueError):  # noqa: N818 - named after the answer it becomes (BadRequest), as the laws call it
+class BadField(ValueError):
     """One field of a request cannot be used; nothing has been changed.
 
     `field` is the path as in the API (`limits.max_down[1]`), `value` what was given, `reason` a clause without
@@ -24,7 +26,19 @@ class BadField(ValueError):  # noqa: N818 - named after the answer it becomes (B
         return f"{self.field}: {shown(self.value)} {self.reason}; {self.fix}"
 
 
-class Refused(Exception):  # noqa: N818 - the word operators read
+class BadFields(ValueError):
+    """Several fields cannot be used, as in a file with bad lines; nothing has been changed. At least one problem."""
+
+    def __init__(self, problems: Sequence[BadField]) -> None:
+        super().__init__(problems)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        """Write one problem per line."""
+        return "\n".join(map(str, self.problems))
+
+
+class Refused(Exception):
     """A precondition does not hold. `code` is stable, `holder` stands in the way, `since` is epoch seconds."""
 
     def __init__(
@@ -44,7 +58,7 @@ class Refused(Exception):  # noqa: N818 - the word operators read
         return f"{self.subject}: {self.reason}{held}" + (f"; {self.fix}" if self.fix else "")
 
 
-class NotFound(Exception):  # noqa: N818 - the status it becomes
+class NotFound(Exception):
     """Nothing of this kind has this name; `hint` names what is near, or how to list what there is."""
 
     def __init__(self, kind: str, name: str, hint: str = "") -> None:
@@ -58,7 +72,7 @@ class NotFound(Exception):  # noqa: N818 - the status it becomes
         return f"there is no {self.kind} {shown(self.name)}" + (f"; {self.hint}" if self.hint else "")
 
 
-class AlreadyDifferent(Exception):  # noqa: N818 - the status it becomes
+class AlreadyDifferent(Exception):
     """The key was used before, with another request; `what` names the key's owner and first use."""
 
     def __init__(self, key: str, what: str, fix: str = "use a new key for a new request") -> None:
