@@ -111,14 +111,14 @@ class Engine:
         """Turn after turn until the term is over."""
         while self._alive():
             try:
-                moved = await self._turn()
+                moved = await self.turn()
             except StoreUnavailableError as error:
                 log.warning("store unavailable: nothing is decided", reason=error.reason, since=error.since)
                 await asyncio.sleep(TROUBLE_PAUSE_S)
                 continue
             await self._rest(moved=moved)
 
-    async def _turn(self) -> bool:
+    async def turn(self) -> bool:
         """One turn; true when it changed something, so that the next look is due at once."""
         began = self._clock.now()
         self._news.clear()

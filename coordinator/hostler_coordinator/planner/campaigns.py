@@ -113,13 +113,13 @@ def _paused(world: World, campaign: CampaignRecord, reason: str) -> MoveCampaign
 
 def _mass_reboot(world: World, campaign: CampaignRecord, so_far: Sequence[Action]) -> MoveCampaign | None:
     """Many hosts came back on boots that nobody asked for: a power cut, not sick hosts (field case A24)."""
-    since = world.now - world.policy.mass_reboot_window_s
+    since = max(world.now - world.policy.mass_reboot_window_s, campaign.state_since)
     now = [a.host for a in so_far if isinstance(a, RecordBoot) and a.boot_id]
     recent = {host for host in now if host in world.state.hosts and world.state.hosts[host].boot_id is not None}
     recent |= {
         h.id for h in world.state.hosts.values() if h.unexpected_boot_at is not None and h.unexpected_boot_at > since
     }
-    if len(recent) <= world.policy.mass_silence_hosts or campaign.state_since > since:
+    if len(recent) <= world.policy.mass_silence_hosts:
         return None
     for domain in sorted({domain for host in recent for domain in world.state.hosts[host].domains}):
         members = world.state.members(domain)
