@@ -1,0 +1,192 @@
+"""What went wrong, in one clear message with its exit status; where it is written to is the business of `output`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+DONE, ENDED_BADLY, USAGE, NOT_FOUND, REFUSED, UNAVAILABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 4, 5, 130, 141
+
+EXIT_OF_CODE = {
+    "INVALID_ARGUMENT": USAGE,
+    "OUT_OF_RANGE": USAGE,
+    "NOT_FOUND": NOT_FOUND,
+    "FAILED_PRECONDITION": REFUSED,
+    "ALREADY_EXISTS": REFUSED,
+    "ABORTED": REFUSED,
+    "PERMISSION_DENIED": REFUSED,
+    "UNAUTHENTICATED": REFUSED,
+    "UNIMPLEMENTED": REFUSED,
+    "ENDED_BADLY": ENDED_BADLY,
+    "INTERRUPTED": INTERRUPTED,
+}
+"""Every other code means that the service could not do it now: UNAVAILABLE."""
+
+WORDS_OF_EXIT = {
+    ENDED_BADLY: "ended badly",
+    USAGE: "cannot be used like this",
+    NOT_FOUND: "not found",
+    REFUSED: "refused",
+    UNAVAILABLE: "unavailable",
+    INTERRUPTED: "interrupted",
+}
+
+FIX_OF_CODE = {
+    "UNAUTHENTICATED": "check ca, cert and key of the profile: hostler --profile FILE ...",
+    "UNIMPLEMENTED": "the coordinator is older than this hostler; use the version that `hostler status` shows",
+}
+
+# Paths of API fields and the flags they come from; the longest prefix wins.
+FLAG_OF_FIELD = {
+    "request.limits.max_down": "--max-down",
+    "request.limits.rate": "--rate",
+    "request.limits.waves": "--wave",
+    "request.limits.max_failures": "--max-failures",
+    "request.limits.attempts": "--attempts",
+    "request.limits.deadline_s": "--deadline",
+    "request.limits.windows": "--window",
+    "request.limits.soak_s": "--soak",
+    "request.limits.drain_timeout_s": "--drain-timeout",
+    "request.selector.labels": "-l",
+    "request.selector.hosts": "HOSTS",
+    "request.selector.all": "--all",
+    "request.selector": "HOSTS",
+    "request.operation": "--operation",
+    "request.mode": "--mode",
+    "request.reason": "--reason",
+    "request.force": "--force",
+    "selector.labels": "-l",
+    "selector.hosts": "HOSTS",
+    "selector.all": "--all",
+    "selector": "HOSTS",
+    "expect_count": "--expect-count",
+    "plan_token": "--plan",
+    "key": "--key",
+    "reason": "--reason",
+    "until": "--until",
+    "budget": "BUDGET",
+    "content": "FILE",
+    "serial": "--serial",
+    "ticket": "--rma",
+}
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    """One error as a person and a script see it. `fields` are (field path or flag, what is wrong with it)."""
+
+    code: str
+    message: str
+    reason: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    holder: str = ""
+    since: str = ""
+    fix: str = ""
+    details: dict[str, str] = field(default_factory=dict)
+    from_server: bool = False
+    """True when a coordinator said so itself, rather than the way to it having failed."""
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def exit_status(self) -> int:
+        """The process's exit status for this error."""
+        return EXIT_OF_CODE.get(self.code, UNAVAILABLE)
+
+    def as_document(self) -> dict[str, Any]:
+        """The error as the one JSON document on standard output."""
+        fields = [{"field": path, "message": text} for path, text in self.fields]
+        known = {"code": self.code, "message": self.message, "fields": fields, "holder": self.holder, "fix": self.fix}
+        extra = {"reason": self.reason, "since": self.since, **self.details}
+        return {"error": known | {name: value for name, value in extra.items() if value and name not in known}}
+
+    def as_lines(self) -> list[str]:
+        """The error for a person: what, which fields, who holds it, since when, what to do."""
+        word = WORDS_OF_EXIT[self.exit_status]
+        lines = [f"hostler: {word}: {self.message}"]
+        lines += [f"  {path}: {text}" for path, text in self.fields]
+        named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
+        return lines + [f"  {name}: {value}" for name, value in named if value and value not in self.message]
+
+
+def usage(message: str, *, flag: str = "", fix: str = "") -> Problem:
+    """Build the error for a command line that cannot be carried out as written."""
+    return Problem("INVALID_ARGUMENT", message, fields=((flag, message),) if flag else (), fix=fix)
+
+
+def flag_of(path: str) -> str:
+    """Name the flag that a field path of the API comes from, or the path itself."""
+    bare = path.split("[", 1)[0]
+    while bare:
+        if bare in FLAG_OF_FIELD:
+            return FLAG_OF_FIELD[bare]
+        bare = bare.rpartition(".")[0]
+    return path
+
+
+def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
+    """Read a failed call's status and its google.rpc details. An unreadable detail is left out, never raised."""
+    code, text = _code_and_text(error)
+    info = error_details_pb2.ErrorInfo()
+    fields: list[tuple[str, str]] = []
+    holders: list[str] = []
+    for detail in _details(error):
+        if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
+            detail.Unpack(info)
+        elif detail.Is(error_details_pb2.BadRequest.DESCRIPTOR):
+            fields += _bad_fields(detail)
+        elif detail.Is(error_details_pb2.PreconditionFailure.DESCRIPTOR):
+            more, who = _violations(detail)
+            fields += more
+            holders += who
+    metadata = dict(info.metadata)
+    from_server = bool(info.reason)
+    if not from_server and code == "UNAVAILABLE" and endpoint:
+        text = f"no answer from {endpoint}: {text}"
+    return Problem(
+        code=code,
+        message=text,
+        reason=info.reason,
+        fields=tuple((path, what) for path, what in fields if what != text),
+        holder=metadata.pop("holder", "") or ", ".join(dict.fromkeys(holders)),
+        since=metadata.pop("since", ""),
+        fix=metadata.pop("fix", "") or metadata.pop("next_step", "") or FIX_OF_CODE.get(code, ""),
+        details=metadata,
+        from_server=from_server,
+    )
+
+
+def _code_and_text(error: grpc.RpcError) -> tuple[str, str]:
+    if isinstance(error, grpc.Call):
+        code = error.code()
+        return (code.name if code else "UNKNOWN"), (error.details() or (code.name if code else "unknown error"))
+    return "UNKNOWN", str(error)
+
+
+def _details(error: grpc.RpcError) -> list[Any]:
+    if not isinstance(error, grpc.Call):
+        return []
+    try:
+        status = rpc_status.from_call(error)
+    except ValueError:  # the status in the trailers contradicts the call's own
+        return []
+    return list(status.details) if status is not None else []
+
+
+def _bad_fields(detail: Any) -> list[tuple[str, str]]:
+    bad = error_details_pb2.BadRequest()
+    detail.Unpack(bad)
+    return [(flag_of(item.field), item.description) for item in bad.field_violations]
+
+
+def _violations(detail: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Preconditions that do not hold; their subject is who or what holds them."""
+    failure = error_details_pb2.PreconditionFailure()
+    detail.Unpack(failure)
+    lines = [(item.subject or item.type, item.description) for item in failure.violations]
+    return lines, [item.subject for item in failure.violations if item.subject]

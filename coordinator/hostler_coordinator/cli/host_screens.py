@@ -1,0 +1,118 @@
+"""What people see of hosts and of why they wait; no call is made and no clock is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hostler_contract.views import Host, HostWhy
+from hostler_coordinator.cli.ages import age_of, moment_of, until_of
+from hostler_coordinator.cli.tables import Column, clean, facts, fold
+
+HOST_COLUMNS = (
+    Column("NAME"),
+    Column("STATE"),
+    Column("VERDICT", rank=1),
+    Column("FABRIC", rank=3),
+    Column("RACK", rank=4),
+    Column("HEARD", rank=2, right=True),
+    Column("ID", wide=True, rank=6),
+    Column("ADDRESS", wide=True, rank=6),
+    Column("SERIAL", wide=True, rank=6),
+    Column("BOOT ID", wide=True, rank=6),
+    Column("CHARGED TO", wide=True, rank=6),
+    Column("NOTE", rank=5, flex=True),
+)
+
+
+def host_row(host: Host, now: float | None) -> Sequence[object]:
+    """One host as a row of `host list`."""
+    return (
+        host.name,
+        host.state,
+        host.verdict,
+        host.fabric,
+        host.rack,
+        age_of(host.last_heard_at, now),
+        host.id,
+        host.address,
+        host.serial,
+        host.boot_id,
+        ", ".join(host.charged_to),
+        _remark(host),
+    )
+
+
+def _remark(host: Host) -> str:
+    drained = f"drained by {host.drained_by}: {host.drain_reason}" if host.drained_by else ""
+    return "; ".join(part for part in (drained, *host.flags, host.note) if part)
+
+
+def host_screen(host: Host, now: float | None, width: int | None) -> Iterable[str]:
+    """`host show`."""
+    condition = host.condition
+    heard = f"{age_of(host.last_heard_at, now)} ago" if now and host.last_heard_at else moment_of(host.last_heard_at)
+    return facts(
+        (
+            ("host", f"{host.name} ({host.id})"),
+            ("state", host.state),
+            ("verdict", host.verdict),
+            ("heard", heard),
+            ("boot id", host.boot_id),
+            ("fabric", host.fabric),
+            ("rack", host.rack),
+            ("feeds", ", ".join(host.feeds)),
+            ("site", host.site),
+            ("labels", ", ".join(f"{name}={value}" for name, value in sorted(host.labels.items()))),
+            ("model", host.model),
+            ("address", host.address),
+            ("serial", host.serial),
+            ("bmc", f"{host.bmc.protocol} {host.bmc.address}:{host.bmc.port}" if host.bmc else "none"),
+            ("usability", f"{condition.usability} {condition.usability_reason}".strip() if condition else ""),
+            ("blocked by", condition.blocked_by if condition else ""),
+            ("drained by", f"{host.drained_by}: {host.drain_reason}" if host.drained_by else ""),
+            ("charged to", ", ".join(host.charged_to)),
+            ("task", host.task_id),
+            ("token", str(host.token) if host.token else ""),
+            ("kernel", host.facts.kernel if host.facts else ""),
+            ("agent", host.facts.agent_version if host.facts else ""),
+            ("enrolled", moment_of(host.enrolled_at)),
+            ("differs", "; ".join(host.flags)),
+            ("note", host.note),
+        ),
+        width=width,
+    )
+
+
+def why_sentence(why: HostWhy) -> str:
+    """One sentence: state, what it waits for, who holds it, for how long, and what happens next."""
+    waiting = why.waiting_for.rstrip(". ")
+    parts = [f"{why.host} is {why.state or 'unknown'}" + (f": {waiting}" if waiting else "")]
+    if why.held_by and why.held_by not in waiting:
+        parts.append(f"held by {why.held_by}")
+    if why.since is not None:
+        parts.append(f"for {age_of(why.since, why.as_of)}")
+    following = why.next_step.rstrip(". ")
+    if why.next_at is not None:
+        following = f"{following} at {until_of(why.next_at, why.as_of)}".strip()
+    return clean(", ".join(parts) + (f"; next: {following}" if following else "") + ".")
+
+
+def why_screen(why: HostWhy, *, wide: bool, width: int | None) -> Iterable[str]:
+    """`host why`: the sentence, and with `wide` every fact behind it."""
+    yield from fold(why_sentence(why), width)
+    if wide:
+        yield from facts(
+            (
+                ("code", why.code),
+                ("verdict", why.verdict),
+                ("boot id", why.boot_id),
+                ("held by", why.held_by),
+                ("since", moment_of(why.since)),
+                ("next", why.next_step),
+                ("next at", moment_of(why.next_at)),
+                ("charged to", ", ".join(why.charged_to)),
+                ("campaign", why.campaign_id),
+                ("task", why.task_state or ""),
+            ),
+            width=width,
+        )

@@ -1,0 +1,138 @@
+"""The verbs of hosts: see them, ask why, drain and undrain, and their papers; power and reboots are campaigns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from hostler_contract import codec
+from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
+from hostler_contract.views import Host, HostWhy
+from hostler_coordinator.cli import api, flags, inventory, powering
+from hostler_coordinator.cli.host_screens import HOST_COLUMNS, host_row, host_screen, why_screen
+from hostler_coordinator.cli.run import Run, is_interactive
+from hostler_coordinator.cli.selecting import select, select_any
+from hostler_coordinator.cli.verbs import noun, verb
+
+app = noun("host", "Machines: what they are, what they wait for, and what a person does to them.")
+
+
+@verb(app, "list", "hostler host list -l fabric=ib-a --state silent", 'hostler host list "gpu-[001-016]" -o wide')
+def list_verb(
+    run: Run,
+    *,
+    hosts: flags.Hosts = None,
+    label: flags.Labels = None,
+    from_file: flags.FromFile = None,
+    every: flags.All = False,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only hosts in this state, such as silent; may be repeated."),
+    ] = None,
+) -> None:
+    """List hosts: all of them, or those selected."""
+    selector = select_any(hosts, label, from_file, every)
+    request = pb.ListHostsRequest(states=state or ())
+    if selector is not None:
+        codec.fill_message(selector, request.selector)
+    found = list(run.pages(api.LIST_HOSTS, request, "hosts", Host))
+    now = run.list_clock()
+    rows = [host_row(item, now) for item in found] if run.output.for_people else []
+    run.output.show(
+        found, [item.name for item in found], lambda: run.output.table(HOST_COLUMNS, rows, empty="no hosts")
+    )
+
+
+@verb(app, "show", "hostler host show gpu-001", "hostler host show gpu-001 -o yaml")
+def show_verb(run: Run, host: flags.HostName) -> None:
+    """Show one host: identity, domains, health, BMC, who has it drained, what it is charged to."""
+    found = codec.from_message(Host, run.call(api.GET_HOST, pb.GetHostRequest(host=host)).host)
+    now = run.list_clock()
+    run.output.show(found, [found.name], lambda: host_screen(found, now, run.output.width))
+
+
+@verb(app, "why", "hostler host why gpu-003", "hostler host why gpu-003 -o json | jq -r .held_by")
+def why_verb(run: Run, host: flags.HostName) -> None:
+    """Say in one sentence what a host waits for, who holds it, since when, and what happens next."""
+    why = codec.from_message(HostWhy, run.call(api.EXPLAIN_HOST, pb.ExplainHostRequest(host=host)).why)
+    run.output.show(why, [why.host], lambda: why_screen(why, wide=run.output.is_wide, width=run.output.width))
+
+
+def _mark(run: Run, method: api.Method[Any, Any], request: Any, *, yes: bool, word: str) -> None:
+    """Drain or undrain; more than one host is shown and asked about first."""
+    request_all = request.selector.all
+    if (is_interactive() or request_all) and not yes and not request.dry_run:
+        rehearsal = type(request)()
+        rehearsal.CopyFrom(request)
+        rehearsal.dry_run = True
+        touched = list(run.call(method, rehearsal).hosts)
+        if len(touched) > 1 or request_all:
+            run.output.aside(touched)
+            run.confirm(f"{word.capitalize()} these {len(touched)} hosts?", yes=False, action=word)
+    hosts = list(run.call(method, request).hosts)
+    will = f"would {word}" if request.dry_run else f"{word}ed"
+    document = {"hosts": hosts, "dry_run": request.dry_run}
+    run.output.show(
+        document, hosts, lambda: [f"{will} {len(hosts)}: {', '.join(hosts)}" if hosts else "no host changed"]
+    )
+
+
+@verb(app, "drain", 'hostler host drain gpu-003 --reason "fan replaced"')
+def drain_verb(
+    run: Run,
+    *,
+    hosts: flags.Hosts = None,
+    label: flags.Labels = None,
+    from_file: flags.FromFile = None,
+    every: flags.All = False,
+    reason: flags.Reason = "",
+    yes: flags.Yes = False,
+    dry_run: flags.DryRun = False,
+) -> None:
+    """Take hosts out of service in your name; charged like any other work, and only `undrain` ends it."""
+    request = pb.DrainHostsRequest(reason=reason, dry_run=dry_run)
+    codec.fill_message(select(hosts, label, from_file, every), request.selector)
+    _mark(run, api.DRAIN_HOSTS, request, yes=yes, word="drain")
+
+
+@verb(app, "undrain", 'hostler host undrain gpu-003 --reason "fan replaced"')
+def undrain_verb(
+    run: Run,
+    *,
+    hosts: flags.Hosts = None,
+    label: flags.Labels = None,
+    from_file: flags.FromFile = None,
+    every: flags.All = False,
+    reason: flags.Reason = "",
+    yes: flags.Yes = False,
+    dry_run: flags.DryRun = False,
+) -> None:
+    """Give drained hosts back to service."""
+    request = pb.UndrainHostsRequest(reason=reason, dry_run=dry_run)
+    codec.fill_message(select(hosts, label, from_file, every), request.selector)
+    _mark(run, api.UNDRAIN_HOSTS, request, yes=yes, word="undrain")
+
+
+@verb(app, "note", 'hostler host note gpu-003 "loose cable, see ticket 4711"')
+def note_verb(
+    run: Run,
+    *,
+    host: flags.HostName,
+    note: Annotated[str, typer.Argument(metavar="TEXT", help="The note; empty removes it.")],
+    dry_run: flags.DryRun = False,
+    reason: flags.Reason = "",
+) -> None:
+    """Pin a note to a host, for whoever looks next."""
+    text = f"{note} ({reason})" if note and reason else note
+    if dry_run:
+        found = codec.from_message(Host, run.call(api.GET_HOST, pb.GetHostRequest(host=host)).host)
+        found = found.model_copy(update={"note": text})
+    else:
+        found = codec.from_message(Host, run.call(api.NOTE_HOST, pb.NoteHostRequest(host=host, note=text)).host)
+    head = "would note" if dry_run else "noted"
+    run.output.show(found, [found.name], lambda: [f"{head} on {found.name}: {text}"])
+
+
+powering.register(app)
+inventory.register(app)

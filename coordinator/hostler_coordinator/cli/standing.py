@@ -1,0 +1,81 @@
+"""How the control plane itself stands, and letting go of the brake that mass silence puts on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from hostler_contract.moments import format_instant
+from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
+from hostler_contract.views import Status
+from hostler_coordinator.cli import api, flags
+from hostler_coordinator.cli.ages import age_of, moment_of
+from hostler_coordinator.cli.errors import usage
+from hostler_coordinator.cli.run import Run
+from hostler_coordinator.cli.tables import facts
+from hostler_coordinator.cli.verbs import noun, verb
+
+brake_app = noun("brake", "The brake that stops out-of-band action while many hosts are silent at once.")
+
+
+@verb(brake_app, "release", 'hostler brake release gpu-003 gpu-004 --reason "rack r07 lost power, seen on site"')
+def release_verb(
+    run: Run,
+    *,
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST...", help="The hosts, by name.")],
+    reason: flags.Reason = "",
+    yes: flags.Yes = False,
+    dry_run: flags.DryRun = False,
+) -> None:
+    """Let out-of-band action go on for named hosts although many fell silent at once."""
+    if not all(host.strip(" ,:") for host in hosts):
+        raise usage("a blank host name selects nothing", flag="HOST", fix="name the hosts")
+    if not reason.strip():
+        raise usage("releasing the brake needs a reason", flag="--reason", fix="add --reason TEXT")
+    if not dry_run:
+        run.confirm(f"Let BMC action go on for {len(hosts)} hosts?", yes=yes, action="release")
+    answer = run.call(api.RELEASE_BRAKE, pb.ReleaseBrakeRequest(hosts=hosts, reason=reason, dry_run=dry_run))
+    until = answer.until.ToNanoseconds() / 1e9 if answer.HasField("until") else None
+    released = list(answer.hosts)
+    document = {
+        "hosts": released,
+        "until": format_instant(until) if until is not None else None,
+        "dry_run": dry_run,
+    }
+    said = "would release" if dry_run else "released"
+    run.output.show(document, released, lambda: [f"{said} until {moment_of(until)}: {', '.join(released)}"])
+
+
+def status_verb(run: Run) -> None:
+    """Show who leads, how many hosts are heard, what runs, and whether anything stands still."""
+    status = run.status()
+    run.output.show(status, [status.coordinator], lambda: _screen(status, run.output.width))
+
+
+def _screen(status: Status, width: int | None) -> Iterable[str]:
+    leader = f"{status.leader} at {status.leader_address}, for {age_of(status.leader_since, status.now)}"
+    store = (
+        f"unavailable for {age_of(status.store_unavailable_since, status.now)}: {status.store_problem}"
+        if status.store_unavailable_since is not None
+        else "available"
+    )
+    return facts(
+        (
+            ("answered by", f"{status.coordinator} {status.version}"),
+            ("leader", leader if status.leader else "none: nothing starts until one is elected"),
+            ("store", store),
+            ("hosts", f"{status.hosts_heard} of {status.hosts} heard"),
+            ("campaigns", f"{status.campaigns_running} running"),
+            ("dead letters", f"{status.dead_letters_open} open"),
+            ("brakes", "; ".join(status.brakes) or "none"),
+            ("now", moment_of(status.now)),
+        ),
+        width=width,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add `status` to the root."""
+    verb(app, "status", "hostler status", "hostler status -o json")(status_verb)
