@@ -1,0 +1,238 @@
+"""Where simulated machines stand: forks their agents, keeps their files, takes orders. One thread, no gRPC."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hostler_agent.simulated.control import Line, LineBuffer, parse_line
+from hostler_agent.simulated.machine import CLEAR, Fault, Machine, MachineSpec, Order, Power
+
+Child = Callable[[MachineSpec, str, Path, int], None]
+"""Runs the agent of one host in the forked process: spec, boot id, the host's folder, descriptor for requests."""
+
+WAKE_MAX_S = 5.0
+
+
+class Yard:
+    """All machines of one folder. `run` returns on SIGTERM or SIGINT, with every agent ended."""
+
+    def __init__(self, folder: Path, specs: Sequence[MachineSpec], child: Child) -> None:
+        self._folder = folder
+        self._child = child
+        self._machines = {spec.host: Machine(spec, self) for spec in specs}
+        self._hosts_by_pid: dict[int, str] = {}
+        self._agents_changed = True
+        self._ending = False
+        self._selector = selectors.DefaultSelector()
+        self._effects = os.open(folder / "effects.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._requests, self._request_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._request_end, True)
+        self._wake, self._wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._fifo = _open_fifo(folder / "machines.fifo")
+        self._socket = _open_socket(folder / "machines.sock")
+
+    def run(self) -> None:
+        """Switch everything on, then serve until told to stop."""
+        self._listen()
+        now = time.monotonic()
+        for machine in self._machines.values():
+            machine.switch_on_first(now)
+        try:
+            while not self._ending:
+                self._turn()
+        finally:
+            self._end()
+
+    def _listen(self) -> None:
+        signal.set_wakeup_fd(self._wake_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for descriptor in (self._requests, self._fifo, self._socket.fileno()):
+            self._selector.register(descriptor, selectors.EVENT_READ, LineBuffer())
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+
+    def _stop(self, *_: object) -> None:
+        self._ending = True
+
+    def _turn(self) -> None:
+        if self._agents_changed:
+            self._write_agents()
+        for key, _ in self._selector.select(self._pause_s()):
+            data = _read_ready(key.fd)
+            if isinstance(key.data, LineBuffer):
+                # A datagram is a line by itself; its sender may leave the newline out.
+                whole = data + b"\n" if key.fd == self._socket.fileno() else data
+                for text in key.data.feed(whole):
+                    self._obey(text)
+        self._reap()
+        now = time.monotonic()
+        for machine in self._machines.values():
+            machine.tick(now)
+
+    def _pause_s(self) -> float:
+        due = [machine.due_at for machine in self._machines.values() if machine.due_at is not None]
+        return min(WAKE_MAX_S, max(0.0, min(due) - time.monotonic())) if due else WAKE_MAX_S
+
+    def _obey(self, text: str) -> None:
+        line = parse_line(text)
+        machine = self._machines.get(line.host) if line else None
+        if line is not None and machine is not None:
+            self._order(machine, line, time.monotonic())
+
+    def _order(self, machine: Machine, line: Line, now: float) -> None:
+        match line.verb, line.arguments:
+            case "power", (verb,):
+                machine.command(verb, now)
+            case "fault", (kind,) if kind == CLEAR:
+                machine.clear_faults()
+            case "fault", (kind,):
+                machine.set_fault(Fault(kind))
+            case "crash", ():
+                machine.crash(now)
+            case "reboot", (boot_id, task, token):
+                machine.reboot(boot_id, Order("agent", task, token), now)
+            case _:
+                return
+
+    def _reap(self) -> None:
+        while self._hosts_by_pid:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            machine = self._machines[self._hosts_by_pid.pop(pid)]
+            if machine.pid == pid:
+                machine.agent_ended(time.monotonic())
+                self._agents_changed = True
+
+    # --- what machines ask of the yard --------------------------------------------------------------------------------
+
+    def start_agent(self, machine: Machine) -> int:
+        """Fork; the child never returns from here."""
+        folder = self._host_folder(machine)
+        pid = os.fork()
+        if pid == 0:
+            self._become_agent(machine, folder)
+        self._hosts_by_pid[pid] = machine.spec.host
+        self._agents_changed = True
+        return pid
+
+    def _become_agent(self, machine: Machine, folder: Path) -> None:
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            self._selector.close()
+            self._socket.close()
+            for descriptor in (self._effects, self._requests, self._wake, self._wake_end, self._fifo):
+                os.close(descriptor)
+            self._child(machine.spec, machine.boot_id, folder, self._request_end)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def kill_agent(self, pid: int) -> None:
+        """At once; it is reaped in the next turn."""
+        _signal(pid, signal.SIGKILL)
+        self._agents_changed = True
+
+    def stop_agent(self, pid: int) -> None:
+        """Freeze it."""
+        _signal(pid, signal.SIGSTOP)
+
+    def resume_agent(self, pid: int) -> None:
+        """Thaw it."""
+        _signal(pid, signal.SIGCONT)
+
+    def record(self, machine: Machine, effect: str, order: Order) -> None:
+        """One line, written at once, so that a reader sees whole lines only."""
+        line = {
+            "effect": effect,
+            "host": machine.spec.host,
+            "boot_id": machine.boot_id,
+            "cause": order.cause,
+            "t": round(time.monotonic(), 6),
+            "task": order.task,
+            "token": order.token,
+        }
+        os.write(self._effects, json.dumps(line).encode() + b"\n")
+
+    def changed(self, machine: Machine) -> None:
+        """Renew `power` and `faults`, which the BMC's hook reads."""
+        folder = self._host_folder(machine)
+        _replace(folder / "power", "1\n" if machine.is_on else "0\n")
+        _replace(folder / "faults", "".join(f"{fault}\n" for fault in sorted(machine.faults)))
+
+    def _host_folder(self, machine: Machine) -> Path:
+        folder = self._folder / "hosts" / machine.spec.host
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _write_agents(self) -> None:
+        pids = {host: machine.pid for host, machine in self._machines.items() if machine.pid is not None}
+        _replace(self._folder / "agents.json", json.dumps(pids, indent=1) + "\n")
+        self._agents_changed = False
+
+    def _end(self) -> None:
+        """Nothing stays behind: agents, control files, the list of pids."""
+        for machine in self._machines.values():
+            machine.power = Power.OFF
+            if machine.pid is not None:
+                _signal(machine.pid, signal.SIGKILL)
+        while self._hosts_by_pid:
+            pid, _ = os.waitpid(-1, 0)
+            self._hosts_by_pid.pop(pid, None)
+        for name in ("machines.fifo", "machines.sock", "agents.json"):
+            (self._folder / name).unlink(missing_ok=True)
+
+
+def _open_fifo(path: Path) -> int:
+    """Held open for reading and writing, so that writers never wait for a reader and the end is never seen."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _open_socket(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    # Paths of sockets are short (108 bytes): bind by a relative name, whatever the folder is called.
+    home = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.chdir(path.parent)
+        opened.bind(path.name)
+    finally:
+        os.fchdir(home)
+        os.close(home)
+    return opened
+
+
+def _read_ready(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except BlockingIOError:
+        return b""
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
