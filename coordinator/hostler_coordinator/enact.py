@@ -287,6 +287,7 @@ def _store_boot(draft: Draft, host_id: str, boot_id: str) -> None:
 def _move_campaign(draft: Draft, world: World, action: MoveCampaign) -> None:
     campaign = _campaign(draft, action.campaign)
     update: dict[str, object] = {"state": action.state, "state_since": world.now, "state_reason": action.reason}
+    update["paused_by_rule"] = action.state is CampaignState.PAUSED
     if action.state is CampaignState.RUNNING:
         update["started_at"] = campaign.started_at or world.now
     elif action.state is not CampaignState.PAUSED:

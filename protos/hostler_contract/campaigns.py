@@ -103,6 +103,8 @@ class CampaignRecord(Record):
     state: CampaignState = CampaignState.PENDING
     state_reason: str = ""
     state_since: Instant
+    paused_by_rule: bool = False
+    """Paused by its own limit rather than by a person; a person is called."""
     created_at: Instant
     deadline_at: Instant | None = None
     started_at: Instant | None = None

@@ -1,0 +1,169 @@
+"""The coordinator's settings: one YAML file, `HOSTLER_COORDINATOR_*` over it; building parts is not here."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from hostler_coordinator.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Seconds = Annotated[float, Field(gt=0, le=86400.0 * 365)]
+
+
+class ConfigError(Exception):
+    """The settings cannot be used; the message names the file, the field and the reason."""
+
+
+class Section(BaseModel):
+    """Part of the file; unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tls(Section):
+    """PEM files."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+class EtcdSection(Section):
+    """The store."""
+
+    endpoints: tuple[str, ...] = ("127.0.0.1:2379",)
+    tls: Tls | None = None
+    request_timeout_s: Seconds = 2.0
+
+
+class BmcSection(Section):
+    """Out-of-band power."""
+
+    power_workers: Annotated[int, Field(ge=1, le=64)] = 16
+    readings_workers: Annotated[int, Field(ge=1, le=64)] = 4
+    slow_workers: Annotated[int, Field(ge=1, le=16)] = 4
+    poll_s: Seconds = 1.0
+    poll_gap_s: Annotated[float, Field(ge=0)] = 1.0
+    """At least this long between two questions to one BMC."""
+    operation_gap_s: Annotated[float, Field(ge=0)] = 5.0
+    """At least this long between two orders to one BMC."""
+    off_limit_s: Seconds = 240.0
+    on_limit_s: Seconds = 120.0
+    dwell_s: Annotated[float, Field(ge=0)] = 10.0
+    power_on_gap_s: Annotated[float, Field(ge=0)] = 2.0
+    """Per rack and per feed."""
+    destructive_per_minute: Annotated[int, Field(ge=1)] = 60
+
+
+class WebhookSection(Section):
+    """Where alerts go, in Alertmanager's format."""
+
+    url: str
+    timeout_s: Seconds = 5.0
+
+
+class Settings(BaseSettings):
+    """All of it. `policy` may override any field of Policy by its name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HOSTLER_COORDINATOR_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")]
+    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")] = "main"
+    listen: str = "0.0.0.0:7443"
+    advertise: str = ""
+    """host:port under which agents and the other coordinators reach this one; `listen` when empty."""
+    endpoints: tuple[str, ...] = ()
+    """host:port of every coordinator, told to agents; only this one when empty."""
+    tls: Tls | None = None
+    insecure_loopback: bool = False
+    """Serve without TLS; refused on any address but 127.0.0.0/8."""
+    etcd: EtcdSection = EtcdSection()
+    election_ttl_s: Annotated[int, Field(ge=2, le=60)] = 5
+    reattach_span_s: Annotated[float, Field(ge=0)] = 30.0
+    policy: dict[str, float | int] = Field(default_factory=dict)
+    bmc: BmcSection = BmcSection()
+    webhook: WebhookSection | None = None
+    metrics_listen: str = ""
+    log_level: str = "info"
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, value: dict[str, float | int]) -> dict[str, float | int]:
+        known = {field.name for field in dataclasses.fields(Policy)}
+        unknown = sorted(set(value) - known)
+        if unknown:
+            msg = f"policy knows no {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
+            raise ValueError(msg)
+        if any(number < 0 for number in value.values()):
+            msg = "no bound of the policy may be negative"
+            raise ValueError(msg)
+        return value
+
+    @model_validator(mode="after")
+    def _transport(self) -> Settings:
+        if self.tls is None and not self.insecure_loopback:
+            msg = "tls is missing: give ca, cert and key, or set insecure_loopback for 127.0.0.0/8 only"
+            raise ValueError(msg)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment goes over the file."""
+        return (env_settings, init_settings)
+
+    @property
+    def address(self) -> str:
+        """host:port under which others reach this coordinator."""
+        return self.advertise or self.listen
+
+    @property
+    def prefix(self) -> str:
+        """The region's prefix in etcd."""
+        return f"/hostler/{self.region}/"
+
+    def bounds(self) -> Policy:
+        """The policy with this file's overrides."""
+        overrides: Mapping[str, Any] = {
+            field.name: int(self.policy[field.name]) if field.type == "int" else float(self.policy[field.name])
+            for field in dataclasses.fields(Policy)
+            if field.name in self.policy
+        }
+        return dataclasses.replace(Policy(), **overrides)
+
+
+def load(path: Path) -> Settings:
+    """Read and validate. Raises ConfigError."""
+    try:
+        raw = yaml.safe_load(path.read_text()) or {}
+    except OSError as error:
+        msg = f"{path}: cannot be read: {error.strerror}"
+        raise ConfigError(msg) from error
+    except yaml.YAMLError as error:
+        msg = f"{path}: is not YAML: {error}"
+        raise ConfigError(msg) from error
+    if not isinstance(raw, dict):
+        msg = f"{path}: must be a mapping of settings"
+        raise ConfigError(msg)
+    try:
+        return Settings(**raw)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
+        msg = f"{path}: {lines}"
+        raise ConfigError(msg) from error
