@@ -1,4 +1,4 @@
-"""Calls a person: keeps a webhook (Alertmanager's v2 format) told of what stands; what deserves it is decided elsewhere."""
+"""Calls a person: keeps a webhook told of what stands; what deserves it is not decided here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import structlog
@@ -56,6 +57,8 @@ class Notifier:
         generator_url: str = "",
         most_alerts: int = MOST_ALERTS,
     ) -> None:
+        if httpx.URL(url).scheme not in {"http", "https"}:
+            raise ValueError("the webhook's address must start with http:// or https://")
         self._url = url
         self._clock = clock
         self._timeout_s = timeout_s
@@ -178,7 +181,7 @@ class Notifier:
 
     async def _pause(self, seconds: float, *, wakeable: bool) -> None:
         """Wait that long, or, when `wakeable`, until something was noted; a failing webhook is not hurried."""
-        waits = [asyncio.ensure_future(self._clock.sleep(seconds))]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._clock.sleep(seconds))]
         if wakeable:
             waits.append(asyncio.ensure_future(self._wake.wait()))
         try:
