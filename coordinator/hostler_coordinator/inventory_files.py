@@ -182,7 +182,7 @@ def _yaml_cell(node: yaml.Node, key: str, seen: set[int]) -> Cell:
             raise BadField(f"line {_line(part)}: {key}", _brief(part), "is not a text", "write a plain value")
         if part is not node:
             _once(part, key, seen)
-        if part.value.strip() and not (part.tag == "tag:yaml.org,2002:null" and part.style is None):
+        if part.value.strip() and part.tag != "tag:yaml.org,2002:null":
             texts.append(part.value.strip())
     return Cell(_line(node), tuple(texts))
 

@@ -176,7 +176,7 @@ def parse_uri(uri: str) -> Identity:
     parts = urlsplit(uri)
     match parts.path.split("/"):
         case ["", "region", region, kind, name] if (
-            parts.netloc == TRUST_DOMAIN
+            (parts.scheme, parts.netloc) == ("spiffe", TRUST_DOMAIN)
             and kind in _ROLES
             and not (parts.query or parts.fragment)
             and _NAME.fullmatch(region)

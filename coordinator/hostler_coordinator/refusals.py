@@ -86,6 +86,20 @@ class AlreadyDifferent(Exception):
         return f"key {shown(self.key)} was used for another request ({self.what}); {self.fix}"
 
 
+class Unavailable(Exception):
+    """It cannot be done now, through no fault of the caller: no leader, no store. `since` is epoch seconds."""
+
+    def __init__(self, reason: str, since: float | None = None, retry_after_s: float = 1.0) -> None:
+        super().__init__(reason, since, retry_after_s)
+        self.reason = reason
+        self.since = since
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        """Write the reason; `since` is left to the edge."""
+        return self.reason
+
+
 def shown(value: object) -> str:
     """Quote a value for a message: control characters escaped, at most 80 characters of it."""
     text = value if isinstance(value, str) else repr(value)
