@@ -85,6 +85,12 @@ class EtcdClient:
         """Monotonic seconds at which the store fell silent, or None while it answers."""
         return self._transport.unavailable_since
 
+    async def call(
+        self, method: methods.Method[methods.Request, methods.Response], request: methods.Request
+    ) -> methods.Response:
+        """Any method of the table, for rooms of this package; a write is never repeated in doubt."""
+        return await self._transport.call(method, request)
+
     # --- reads --------------------------------------------------------------------------------------------------------
 
     async def get(self, key: bytes, *, revision: int = 0, deadline_s: float | None = None) -> Got:

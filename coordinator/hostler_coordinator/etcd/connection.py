@@ -71,12 +71,14 @@ class Stream(Generic[Request, Response]):
     async def send(self, request: Request, timeout_s: float) -> None:
         """Send one message, waiting at most ``timeout_s`` for room in the transport."""
         with _breaks():
-            await asyncio.wait_for(self._call.write(request), timeout_s)
+            async with asyncio.timeout(timeout_s):  # not wait_for: in Python 3.11 that can swallow a cancellation
+                await self._call.write(request)
 
     async def receive(self, timeout_s: float | None) -> Response:
         """The next message; None waits for as long as the stream lives (pings end it when the member freezes)."""
         with _breaks():
-            message = await asyncio.wait_for(self._call.read(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                message = await self._call.read()
         if message is _EOF:
             raise await self._ended()
         response: Response = message

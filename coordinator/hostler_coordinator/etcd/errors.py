@@ -115,6 +115,7 @@ _BY_TEXT: tuple[tuple[str, Failure], ...] = (
     ("required revision has been compacted", Failure.COMPACTED),
     ("failed to connect", Failure.NOT_APPLIED),
     ("etcdserver: no leader", Failure.NOT_APPLIED),
+    ("etcdserver: unhealthy cluster", Failure.NOT_APPLIED),  # a change of members is refused until all have been up 5 s
     ("etcdserver: too many requests", Failure.NOT_APPLIED),
     ("revision of auth store is old", Failure.NOT_APPLIED),
     ("rpc not supported for learner", Failure.NOT_APPLIED),

@@ -138,7 +138,8 @@ class LeaseKeeper:
                 self._wake.clear()
                 await self._send_due(stream)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), self._idle_s())
+                    async with asyncio.timeout(self._idle_s()):
+                        await self._wake.wait()
             if reader.done():
                 reader.result()
         finally:

@@ -47,14 +47,14 @@ class FakeEtcd:
         for path, (request, handler) in self.unary.items():
             service, method = path.split("/")
             services.setdefault(service, {})[method] = grpc.unary_unary_rpc_method_handler(
-                handler,  # type: ignore[arg-type]  # the stubs know only the synchronous form
+                handler,
                 request_deserializer=request.FromString,
                 response_serializer=lambda message: message.SerializeToString(),
             )
         if self.watch is not None:
             services["etcdserverpb.Watch"] = {
                 "Watch": grpc.stream_stream_rpc_method_handler(
-                    self.watch,  # type: ignore[arg-type]
+                    self.watch,
                     request_deserializer=wire.WatchRequest.FromString,
                     response_serializer=wire.WatchResponse.SerializeToString,
                 )
