@@ -13,6 +13,7 @@ import grpc
 import structlog
 
 from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2
+from hostler_coordinator.racing import until_either_ends
 
 if TYPE_CHECKING:
     from hostler_coordinator.board import Board
@@ -157,7 +158,7 @@ class RelayUplink:
         self.connected = True
         self._sessions.push_snapshot(self)
         log.info("relay open", leader=self._leader, address=self._address, sessions=len(self._sessions))
-        await _until_either_ends(self._send(call), self._receive(call, accepted.term))
+        await until_either_ends(self._send(call), self._receive(call, accepted.term))
 
     async def _send(self, call: Any) -> None:
         settings = self._settings
@@ -198,19 +199,6 @@ class RelayUplink:
                 self._sessions.deliver(answer.host_id, answer.session, answer.message)
 
 
-async def _until_either_ends(*works: Any) -> None:
-    """Run until the first of these ends, cancel the rest, and raise what it raised."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()
-
-
 @dataclass(slots=True, eq=False)
 class RelayLink:
     """The leader's end of one coordinator's relay; `ended` is set when its stream must close."""
@@ -228,7 +216,7 @@ class RelayLink:
 
 
 class Router:
-    """The leader's side: what relays bring goes to the board, what the engine sends goes to whoever holds the session.
+    """The leader's side: relays fill the board, and what the engine sends goes to whoever holds the session.
 
     `clock` is the leader's clock, epoch seconds; `term` the create revision of its leader key.
     """
@@ -250,8 +238,8 @@ class Router:
         self._outgoing_messages_max = outgoing_messages_max
         self._links: dict[str, RelayLink] = {}
 
-    def send(self, host: str, response: agent_pb2.SessionResponse) -> bool:
-        """Send to the agent of a host, without waiting; False when no session of it is known or its way is blocked."""
+    def send(self, host: str, response: Any) -> bool:
+        """Send a SessionResponse to a host's agent, without waiting; False when there is no way to it."""
         seen = self._board.sightings.get(host)
         if seen is None or not seen.connected:
             return False
@@ -346,4 +334,4 @@ class UplinkKeeper:
             else:
                 self.relay = self._relay_to(self._leader)
                 self._sessions.uplink = self.relay
-                await _until_either_ends(self.relay.run(), self._changed.wait())
+                await until_either_ends(self.relay.run(), self._changed.wait())

@@ -1,0 +1,1 @@
+"""The meaning of each RPC: models in, models out, refusals as exceptions; no gRPC in here."""
