@@ -1,4 +1,4 @@
-"""A store in memory with the compare semantics of the real one, for tests; what is decided on it belongs to the rooms under test."""
+"""A store in memory with the compare semantics of the real one, for tests; deciding is the rooms' under test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hostler_contract.shapes import Record
+    from hostler_contract.work import Token
     from hostler_coordinator.draft import Change
 
 MOST_OPERATIONS = 100
@@ -57,6 +58,12 @@ class MemoryStore:
             self._write(path, record, revision)
         self.commits.append(change)
         return Committed(revision)
+
+    async def still_newest(self, host: str, token: Token) -> bool:
+        """Whether we lead and this token is the newest of its host."""
+        if self.fail_with is not None:
+            raise self.fail_with
+        return self.leading and self.state.claim(host).token == token
 
     async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
         """Audit entries after an id, oldest first."""

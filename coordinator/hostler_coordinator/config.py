@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     )
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")]
-    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")] = "main"
+    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")] = "r1"
     listen: str = "0.0.0.0:7443"
     advertise: str = ""
     """host:port under which agents and the other coordinators reach this one; `listen` when empty."""

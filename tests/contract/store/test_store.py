@@ -1,0 +1,178 @@
+"""The Store port: one suite on the store in memory and on a real etcd, so that the fake cannot drift."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from hostler_contract.campaigns import AuditRecord
+from hostler_contract.hosts import Claim, Hold, HostRecord
+from hostler_contract.work import Token
+from hostler_coordinator.clock import SystemClock
+from hostler_coordinator.draft import Draft
+from hostler_coordinator.etcd import Election, EtcdClient, Leadership
+from hostler_coordinator.ports import Committed, Lost
+from hostler_coordinator.store import EtcdStore
+from memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from etcd_fixtures import SharedEtcd
+
+HOST = HostRecord(id="h1", name="gpu-1", fabric="ib-a", enrolled_at=1.0)
+
+
+@dataclass
+class Bench:
+    """A store under test, and a way to end its term."""
+
+    store: MemoryStore | EtcdStore
+    leadership: Leadership | None
+
+    async def depose(self) -> None:
+        if isinstance(self.store, MemoryStore):
+            self.store.leading = False
+        elif self.leadership is not None:
+            await self.leadership.resign()
+
+
+@pytest_asyncio.fixture(params=["memory", "etcd"])
+async def bench(request: pytest.FixtureRequest, etcd: SharedEtcd) -> AsyncIterator[Bench]:
+    if request.param == "memory":
+        yield Bench(MemoryStore(), None)
+        return
+    store = EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None)
+    following = asyncio.create_task(store.follow())
+    async with asyncio.timeout(10):
+        await store.loaded()
+        leadership = await Election(etcd.client, store.leader_key, b"me", ttl_s=5).campaign()
+        await store.lead_with(leadership)
+    yield Bench(store, leadership)
+    following.cancel()
+    await leadership.resign()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+def written(bench: Bench, *records: HostRecord | Claim | Hold) -> Draft:
+    draft = Draft(bench.store.state)
+    for record in records:
+        draft.put(record)
+    return draft
+
+
+async def test_a_commit_is_in_the_state_when_it_returns(bench: Bench) -> None:
+    result = await bench.store.commit(written(bench, HOST).change())
+    assert isinstance(result, Committed)
+    assert bench.store.state.hosts["h1"] == HOST
+    assert bench.store.state.revision_of("hosts/h1") == result.revision
+
+
+async def test_a_change_that_relied_on_old_truth_is_lost_whole(bench: Bench) -> None:
+    await bench.store.commit(written(bench, HOST).change())
+    stale = written(bench, HOST.model_copy(update={"note": "stale"}), Claim(host="h1"))
+    await bench.store.commit(written(bench, HOST.model_copy(update={"note": "new"})).change())
+    assert await bench.store.commit(stale.change()) == Lost(deposed=False)
+    assert bench.store.state.hosts["h1"].note == "new"
+    assert bench.store.state.revision_of("claims/h1") == 0
+
+
+async def test_a_record_can_be_created_once(bench: Bench) -> None:
+    first, second = written(bench, HOST), written(bench, HOST)
+    assert isinstance(await bench.store.commit(first.change()), Committed)
+    assert await bench.store.commit(second.change()) == Lost(deposed=False)
+
+
+async def test_a_prefix_that_must_be_empty(bench: Bench) -> None:
+    draft = written(bench, Claim(host="h1"))
+    draft.rely_on_empty("holds/h1/")
+    hold = Hold(id="a", host="h1", reason="r", owner="o", at=1.0)
+    await bench.store.commit(written(bench, hold).change())
+    assert await bench.store.commit(draft.change()) == Lost(deposed=False)
+    fresh = written(bench, Claim(host="h1"))
+    fresh.rely_on_empty("holds/h2/")
+    assert isinstance(await bench.store.commit(fresh.change()), Committed)
+
+
+async def test_a_deleted_record_is_gone_and_can_be_made_again(bench: Bench) -> None:
+    await bench.store.commit(written(bench, HOST).change())
+    draft = Draft(bench.store.state)
+    draft.delete("hosts/h1")
+    await bench.store.commit(draft.change())
+    assert "h1" not in bench.store.state.hosts
+    assert isinstance(await bench.store.commit(written(bench, HOST).change()), Committed)
+
+
+async def test_a_deposed_leader_writes_nothing(bench: Bench) -> None:
+    draft = written(bench, HOST)
+    await bench.depose()
+    assert await bench.store.commit(draft.change()) == Lost(deposed=True)
+    assert not bench.store.state.hosts
+
+
+async def test_the_newest_token_is_asked_of_the_store(bench: Bench) -> None:
+    token = Token(epoch=0, counter=7)
+    await bench.store.commit(written(bench, Claim(host="h1", token=token)).change())
+    assert await bench.store.still_newest("h1", token)
+    assert not await bench.store.still_newest("h1", Token(epoch=0, counter=6))
+    await bench.depose()
+    assert not await bench.store.still_newest("h1", token)
+
+
+async def test_audit_is_read_in_order_and_from_a_point_on(bench: Bench) -> None:
+    draft = Draft(bench.store.state)
+    for number in range(5):
+        draft.put(AuditRecord(id=f"{number:020d}-x", at=float(number), actor="a", action="b"), blind=True)
+    await bench.store.commit(draft.change())
+    everything = await bench.store.audit("", 100)
+    assert [entry.at for entry in everything] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert [entry.at for entry in await bench.store.audit(everything[2].id, 1)] == [3.0]
+
+
+async def test_two_processes_see_each_others_writes(etcd: SharedEtcd) -> None:
+    stores = [EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None) for _ in range(2)]
+    following = [asyncio.create_task(store.follow()) for store in stores]
+    async with asyncio.timeout(10):
+        for store in stores:
+            await store.loaded()
+        leadership = await Election(etcd.client, stores[0].leader_key, b"me").campaign()
+        await stores[0].lead_with(leadership)
+        draft = Draft(stores[0].state)
+        draft.put(HOST)
+        await stores[0].commit(draft.change())
+        while "h1" not in stores[1].state.hosts:
+            await asyncio.sleep(0.01)
+    assert stores[1].state.hosts["h1"] == HOST
+    for task in following:
+        task.cancel()
+    await leadership.resign()
+    await asyncio.gather(*following, return_exceptions=True)
+
+
+async def test_a_compacted_watch_is_answered_by_reading_everything(etcd: SharedEtcd) -> None:
+    store = EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None)
+    following = asyncio.create_task(store.follow())
+    async with asyncio.timeout(20):
+        await store.loaded()
+        leadership = await Election(etcd.client, store.leader_key, b"me").campaign()
+        await store.lead_with(leadership)
+        draft = Draft(store.state)
+        draft.put(HOST)
+        await store.commit(draft.change())
+        following.cancel()
+        async with EtcdClient(etcd.endpoints) as other:
+            key = etcd.prefix + b"hosts/h1"
+            await other.delete(key)
+            revision = await other.put(etcd.prefix + b"claims/h1", b'{"host":"h1"}')
+            await other.compact(revision)
+        following = asyncio.create_task(store.follow())
+        while "h1" in store.state.hosts or store.state.revision_of("claims/h1") == 0:
+            await asyncio.sleep(0.01)
+    following.cancel()
+    await leadership.resign()
+    await asyncio.gather(following, return_exceptions=True)
+    assert not store.state.hosts
