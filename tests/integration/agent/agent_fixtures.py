@@ -77,9 +77,7 @@ def issue(folder: Path, who: str, issuer: tuple[x509.Certificate, ec.EllipticCur
     certificate = builder.sign(issuer[1] if issuer else key, hashes.SHA256())
     (folder / f"{who}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / f"{who}.key").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return certificate, key
 
@@ -240,9 +238,7 @@ class FakeCoordinator(AgentServiceServicer):  # type: ignore[misc]
 
 
 def go_for(started: pb.Started, expires_in_s: float = 10.0) -> pb.Go:
-    return pb.Go(
-        task_id=started.task_id, token=started.token, expires_in_s=expires_in_s, boot_id=started.boot_id
-    )
+    return pb.Go(task_id=started.task_id, token=started.token, expires_in_s=expires_in_s, boot_id=started.boot_id)
 
 
 def reboot_job(host: str = "h1", counter: int = 1, **over: Any) -> Job:
