@@ -1,4 +1,4 @@
-"""A fleet in memory around the real engine, planner and board: agents and BMCs are scripted, time is virtual; no network.
+"""A fleet in memory around the real engine, planner and board: scripted agents and BMCs, virtual time, no network.
 
 Effects (who went down when, who booted) are kept apart from what the coordinator believes, as ground truth.
 """

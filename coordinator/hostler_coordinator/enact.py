@@ -163,7 +163,12 @@ def _move(draft: Draft, world: World, action: Move) -> None:
 
 
 def _fields_of(action: Move) -> dict[str, object]:
-    wanted = {"boot_after": action.boot_after, "deadline_at": action.deadline_at, "stop_to": action.stop_to}
+    wanted = {
+        "boot_before": action.boot_before,
+        "boot_after": action.boot_after,
+        "deadline_at": action.deadline_at,
+        "stop_to": action.stop_to,
+    }
     return {name: value for name, value in wanted.items() if value is not None}
 
 
@@ -252,15 +257,16 @@ def _rescue(draft: Draft, world: World, action: Rescue) -> None:
             }
         )
     )
+    verb = f"host.power-{action.verb.value}"
     _audit(
         draft,
         world,
-        f"host.power-{action.verb.value}",
-        action.host,
-        action.campaign,
-        action.why,
-        "asked",
-        f"token {token}",
+        verb,
+        host=action.host,
+        campaign=action.campaign,
+        reason=action.why,
+        result="asked",
+        detail=f"token {token}",
     )
 
 
@@ -336,7 +342,16 @@ def _audit_move(draft: Draft, world: World, action: Move, task: TaskRecord) -> N
         verb, result = found
         campaign = draft.state.campaigns.get(task.campaign)
         why = task.reason or (campaign.request.reason if campaign else "")
-        _audit(draft, world, verb, task.host, task.campaign, why, result, f"token {task.token}")
+        _audit(
+            draft,
+            world,
+            verb,
+            host=task.host,
+            campaign=task.campaign,
+            reason=why,
+            result=result,
+            detail=f"token {task.token}",
+        )
 
 
 def audit_id(at: float, subject: str) -> str:
@@ -348,6 +363,7 @@ def _audit(
     draft: Draft,
     world: World,
     action: str,
+    *,
     host: str = "",
     campaign: str = "",
     reason: str = "",

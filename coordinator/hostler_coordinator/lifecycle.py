@@ -7,7 +7,7 @@ Rules of this room:
    is the sentence a reader checks the planner against.
 3. A terminal state has no rows. A dead letter is retried by a new task in a linked campaign, never by going back.
 4. `boot changed` has a row in every state in which the host may have been let go, or may fall over by itself: the new
-   boot id is the proof (law 1) and it is welcome whenever it comes. It never has a row where no boot id was recorded before.
+   boot id is the proof (law 1), welcome whenever it comes. It has no row where no boot id was recorded before.
 5. Power states (`power_cycling`, `power_cycled`) are entered only with a durable intent (law 3).
 """
 
@@ -83,6 +83,7 @@ TABLE: tuple[Row, ...] = (
     # Acting: the host was let go. Only evidence ends this state.
     Row(S.ACTING, Event.GO, S.ACTING, "the former GO has expired and the host still asks; checked again"),
     Row(S.ACTING, Event.BOOT_CHANGED, S.PROVING, "boot id differs from the one recorded before"),
+    Row(S.ACTING, Event.REFUSED, S.PENDING, "the host says so itself, on the old boot: nothing was done to it"),
     Row(S.ACTING, Event.ATTEMPT_FAILED, S.BACKING_OFF, "the host says so itself, on the old boot; attempts are left"),
     Row(S.ACTING, Event.EXHAUSTED, S.DEAD_LETTER, "no attempt and no rescue left"),
     Row(S.ACTING, Event.ESCALATE, S.POWER_CYCLING, "silent past the deadline, two witnesses, no brake"),

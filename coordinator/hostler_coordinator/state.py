@@ -19,7 +19,8 @@ from hostler_contract.work import TERMINAL, DeadLetterRecord, TaskRecord, TaskSt
 from hostler_coordinator.layout import key_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Set
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from hostler_contract.shapes import Record
 
@@ -89,17 +90,9 @@ class State:
     def _index(self, record: Record) -> None:
         match record:
             case HostRecord():
-                self._hosts[record.id] = record
-                self._by_name[record.name] = record.id
-                if record.retired is None:
-                    for domain in record.domains:
-                        self._members[domain].add(record.id)
+                self._index_host(record)
             case TaskRecord():
-                self._tasks[record.campaign][record.host] = record
-                self._counts[record.campaign][record.state] += 1
-                if record.state not in TERMINAL:
-                    self._moving[record.campaign][record.host] = record
-                self._wait(record)
+                self._index_task(record)
             case CampaignRecord():
                 self._campaigns[record.id] = record
                 if record.state not in ENDED:
@@ -117,6 +110,20 @@ class State:
                 self._letters[record.id] = record
             case _:
                 pass
+
+    def _index_host(self, host: HostRecord) -> None:
+        self._hosts[host.id] = host
+        self._by_name[host.name] = host.id
+        if host.retired is None:
+            for domain in host.domains:
+                self._members[domain].add(host.id)
+
+    def _index_task(self, task: TaskRecord) -> None:
+        self._tasks[task.campaign][task.host] = task
+        self._counts[task.campaign][task.state] += 1
+        if task.state not in TERMINAL:
+            self._moving[task.campaign][task.host] = task
+        self._wait(task)
 
     def _forget_indexes(self, record: Record | None) -> None:
         match record:
@@ -258,7 +265,7 @@ class State:
             self._positions[campaign] = known
         return known
 
-    def target_set(self, campaign: str) -> Set[str]:
+    def target_set(self, campaign: str) -> AbstractSet[str]:
         """The campaign's targets, for asking whether a host is one."""
         return self.positions(campaign).keys()
 

@@ -1,4 +1,4 @@
-"""What the planner may say: decisions on tasks, hosts and campaigns as plain values; `enact` and the engine carry out."""
+"""What the planner may say: decisions on tasks, hosts and campaigns as plain values; `enact` carries them out."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class Move:
     code: str = ""
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
+    boot_before: str | None = None
     boot_after: str | None = None
     deadline_at: float | None = None
     next_attempt_at: float | None = None

@@ -126,6 +126,10 @@ def campaign_gate(world: World, campaign: CampaignRecord) -> Why | None:
             since=campaign.state_since,
             next_step=f"hostler campaign resume {campaign.id}" if campaign.state is CampaignState.PAUSED else "",
         )
+    if campaign.deadline_at is not None and world.now >= campaign.deadline_at:
+        return Why(
+            "campaign-deadline", f"the deadline of campaign {campaign.id} has passed", since=campaign.deadline_at
+        )
     if campaign.limits.windows:
         now = window_state(campaign.limits.windows, world.now)
         if not now.open:
@@ -287,7 +291,7 @@ def power_gate(world: World, host: HostRecord, room: Room) -> Why | None:
 
 
 def witness_gate(world: World, host: HostRecord) -> Why | None:
-    """Law 5's witnesses as far as the control plane sees them; the BMC's own answer is read first by the power worker."""
+    """Law 5's witnesses as far as the control plane sees them; the BMC's own answer is read by the power worker."""
     if world.in_grace:
         return Why(
             "leader-grace",

@@ -159,6 +159,10 @@ def _refused_or_failed(case: Case, report: TaskReport) -> Move:
 def _let_go(case: Case) -> Decision:
     """The agent has its intent on disk and asks for the GO; everything is checked once more (law 3)."""
     if not case.seen.boot_id:
+        if case.overdue():
+            return failed_attempt(
+                case, "boot-id-unknown", "its boot id cannot be read, so a reboot could not be proved"
+            )
         return Why(
             "boot-id-unknown",
             "its boot id cannot be read, so a reboot could not be proved",
@@ -183,6 +187,7 @@ def _let_go(case: Case) -> Decision:
         "",
         "",
         case.seen_now(EvidenceKind.GO_GIVEN, f"by {case.world.leader}"),
+        boot_before=case.task.boot_before or case.seen.boot_id,
         deadline_at=case.now + case.world.boot_allowance_s(case.host) + policy.go_lifetime_s,
     )
 
@@ -218,9 +223,7 @@ def _ordered_power(case: Case) -> Decision:
 def _acting(case: Case) -> Decision:
     task, report = case.task, case.report
     if report is not None and report.kind in {ReportKind.FAILED, ReportKind.REFUSED} and case.on_old_boot:
-        if report.permanent:
-            return exhausted(case, report.code, report.text)
-        return failed_attempt(case, report.code, report.text or report.code)
+        return _refused_or_failed(case, report)
     if not case.on_old_boot:
         return _acting_silent(case)
     if report is not None and report.kind is ReportKind.STARTED and case.now >= (task.go_expires_at or 0.0):

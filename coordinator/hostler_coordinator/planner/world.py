@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class World:
     """One view at one moment.
 
-    now: epoch seconds of the leader's clock. leader_since: when this leader began. sightings: by host id. power: reports
-    of this leader's power workers by task id. allowances: learned boot allowance in seconds by host model. jitter: a number
-    in [0, 1) for a text, the same for the same text.
+    now: epoch seconds of the leader's clock. leader_since: when this leader began. sightings: by host id. power:
+    reports of this leader's power workers by task id. allowances: learned boot allowance in seconds by host model.
+    jitter: a number in [0, 1) for a text, the same for the same text.
     """
 
     state: State

@@ -346,3 +346,56 @@ async def test_a_token_ahead_of_the_store_raises_the_claim() -> None:
     assert task.token is not None
     assert task.token.counter > 500
     assert task.state is TaskState.SUCCEEDED
+
+
+async def test_a_host_whose_boot_id_was_never_known_is_recorded_at_the_go_and_proved() -> None:
+    fleet = Fleet(2, policy=FAST)
+    record = fleet.store.state.hosts["gpu-001"]
+    fleet.store.seed(record.model_copy(update={"boot_id": None}))
+    fleet.campaign(limits(), hosts=["gpu-001"])
+    await fleet.run(120, lambda: ended(fleet))
+    task = fleet.task("gpu-001")
+    assert task is not None
+    assert (task.boot_before, task.boot_after) == ("gpu-001-boot-1", "gpu-001-boot-2")
+    assert task.state is TaskState.SUCCEEDED
+
+
+async def test_a_host_that_no_agent_ever_attached_from_is_no_rescue() -> None:
+    fleet = Fleet(3, policy=FAST)
+    record = fleet.store.state.hosts["gpu-001"]
+    machine = fleet.machines["gpu-001"]
+    machine.hung = True
+    del fleet.board.sightings["gpu-001"]
+    fleet.store.seed(record.model_copy(update={"boot_id": None}))
+    fleet.campaign(limits(), hosts=["gpu-001"])
+    await fleet.run(400, lambda: ended(fleet))
+    assert not fleet.power_calls
+    assert fleet.store.state.dead_letters["c-1.gpu-001"].cause == "never-seen"
+
+
+async def test_a_refusal_gives_the_slot_back_and_counts_as_no_failure() -> None:
+    fleet = Fleet(3, policy=FAST)
+    fleet.machines["gpu-001"].refuse_with = "job 4711 of alice"
+    fleet.campaign(limits(domains={"fabric/ib-a": 1}))
+    await fleet.run(300, lambda: bool(fleet.machines["gpu-003"].boots))
+    task = fleet.task("gpu-001")
+    assert task is not None
+    assert task.state is TaskState.PENDING
+    assert task.refusals >= 1
+    assert "job 4711 of alice" in task.reason
+    assert fleet.machines["gpu-002"].boots
+    assert fleet.machines["gpu-003"].boots
+    fleet.machines["gpu-001"].refuse_with = ""
+    await fleet.run(300, lambda: ended(fleet))
+    assert fleet.state_of() is CampaignState.SUCCEEDED
+
+
+async def test_the_campaigns_deadline_takes_back_what_was_not_let_go_and_fails_the_campaign() -> None:
+    fleet = Fleet(20, policy=FAST)
+    fleet.campaign(limits())
+    fleet.edit(deadline_at=START + 15)
+    await fleet.run(300, lambda: ended(fleet))
+    assert fleet.state_of() is CampaignState.FAILED
+    boots = sum(len(machine.boots) for machine in fleet.machines.values())
+    assert 2 <= boots <= 4
+    assert not fleet.store.state.charges
