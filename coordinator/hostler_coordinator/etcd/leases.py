@@ -110,7 +110,7 @@ class LeaseKeeper:
             try:
                 async with self._transport.stream(connection, LEASE_KEEP_ALIVE) as stream:
                     await self._renew_on(stream)
-                return  # nothing left to keep
+                continue  # nothing was left to keep; a lease may have come while the stream was taken down
             except (StreamBroken, grpc.aio.AioRpcError) as broken:
                 code = broken.code if isinstance(broken, StreamBroken) else broken.code()
                 self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - started, code.name.lower())

@@ -198,6 +198,15 @@ async def test_kept_leases_share_a_stream_and_outlive_their_ttl(etcd: SharedEtcd
     assert leases[2].alive
 
 
+async def test_a_lease_that_comes_while_the_last_one_goes_is_kept(etcd: SharedEtcd) -> None:
+    lease = await etcd.client.lease_grant(2)
+    for _ in range(20):
+        _, lease = await asyncio.gather(etcd.client.lease_revoke(lease), etcd.client.lease_grant(2))
+    granted_until = lease.believed_until
+    await wait_until(lambda: lease.believed_until > granted_until or lease.lost.is_set(), 3.0)
+    assert lease.alive
+
+
 async def test_belief_in_a_lease_ends_before_etcds(etcd: SharedEtcd) -> None:
     lease = await etcd.client.lease_grant(2, keep=False)
     await asyncio.wait_for(lease.lost.wait(), 3.0)
