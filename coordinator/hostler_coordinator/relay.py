@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RELAY_METHOD = "/hostler.v1.PeerService/Relay"
 
+EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]
+
 log: Any = structlog.get_logger(__name__)
 
 
@@ -152,7 +154,7 @@ class RelayUplink:
         async with asyncio.timeout(self._settings.answer_timeout_s):
             await call.write(peer_pb2.RelayRequest(coordinator=self._coordinator))
             accepted = await call.read()
-        if not isinstance(accepted, peer_pb2.RelayResponse):
+        if accepted is EOF:
             raise RelayBrokenError(f"the leader did not accept the relay: {await call.details()}")
         self._disconnect()
         self.connected = True
@@ -191,7 +193,7 @@ class RelayUplink:
         return batch
 
     async def _receive(self, call: Any, term: int) -> None:
-        async for response in call:
+        while (response := await call.read()) is not EOF:
             if response.term < term:
                 raise RelayBrokenError(f"the leader fell back from term {term} to {response.term}")
             term = response.term
