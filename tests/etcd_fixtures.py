@@ -41,8 +41,8 @@ def etcd_server() -> Iterator[EtcdCluster]:
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="hostler-etcd-", dir=memory if memory.is_dir() else None))
     cluster = EtcdCluster(folder)
-    asyncio.run(cluster.start())
     try:
+        asyncio.run(cluster.start())
         yield cluster
     finally:
         asyncio.run(cluster.stop(grace_s=0.0))
