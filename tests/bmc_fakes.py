@@ -1,4 +1,4 @@
-"""An in-memory BMC that lies, lags and falls silent on demand, and a clock that jumps: for tests of walks without I/O."""
+"""An in-memory BMC that lies, lags and falls silent on demand, and a clock that jumps: tests of walks need no I/O."""
 
 from __future__ import annotations
 

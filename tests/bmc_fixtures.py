@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+
 from hostler_coordinator.bmc.answers import BmcTarget, Protocol
 from hostler_coordinator.bmc.health import HealthSettings
 from hostler_coordinator.bmc.pool import BmcPool, PoolSettings
@@ -31,7 +32,9 @@ HOOK = """\
 #!/bin/sh
 d=$1; op=$2; shift 2
 case $op in
-get) for key; do case $key in power) echo "power:$(cat "$d/power")" ;; boot) echo boot:none ;; *) exit 1 ;; esac; done ;;
+get) for key; do
+    case $key in power) echo "power:$(cat "$d/power")" ;; boot) echo boot:none ;; *) exit 1 ;; esac
+  done ;;
 set) while [ $# -gt 1 ]; do
     echo "$1 $2" >> "$d/orders"
     [ -e "$d/ignore-$1" ] || case $1$2 in

@@ -1,7 +1,7 @@
 """A worker program that follows a script instead of asking a BMC: for tests of the pool alone; run as a process.
 
-The target's `address` is a JSON file with a list of steps; each request takes the first, the last one stays. A step holds
-fields of the answer, or `hang`, `die` or `babble`. Requests are appended to the same path with `.log`.
+The target's `address` is a JSON file with a list of steps; each request takes the first, the last one stays. A step
+holds fields of the answer, or `hang`, `die` or `babble`. Requests are appended to the same path with `.log`.
 """
 
 from __future__ import annotations

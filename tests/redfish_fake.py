@@ -1,9 +1,9 @@
-"""A small Redfish BMC over TLS whose behaviour is switched per vendor case; it checks log-ins and counts what it was sent."""
+"""A small Redfish BMC over TLS whose ways are switched per vendor case; it checks log-ins and keeps what it got."""
 
 from __future__ import annotations
 
 import base64
-import datetime
+import datetime as dt
 import http.server
 import ipaddress
 import json
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -59,7 +59,7 @@ Rule = Callable[[str, str, dict[str, Any], dict[str, str]], Answer | None]
 
 
 class FakeRedfish:
-    """Serve on 127.0.0.1 while the context is open. `rule(method, path, body, headers)` may answer before the rest does."""
+    """Serve on 127.0.0.1 while the context is open. `rule(method, path, body, headers)` may answer first."""
 
     def __init__(self, folder: Path) -> None:
         self.resources: dict[str, dict[str, Any]] = {
@@ -77,7 +77,7 @@ class FakeRedfish:
         self.open_sessions: set[str] = set()
         self.most_sessions = 0
         self.reset_types: list[str] = []
-        self.ca_file = _certificate(folder)
+        self.ca_file = write_certificate(folder)
         self._lock = threading.Lock()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -87,7 +87,7 @@ class FakeRedfish:
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
-    def __enter__(self) -> FakeRedfish:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -174,19 +174,19 @@ class FakeRedfish:
         return Handler
 
 
-def _certificate(folder: Path) -> str:
+def write_certificate(folder: Path) -> str:
     """Write cert.pem and key.pem for 127.0.0.1, self-signed; return the certificate's path."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bmc")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -1,4 +1,4 @@
-"""A UDP proxy between an IPMI client and a BMC that loses, delays and duplicates datagrams; it understands none of them."""
+"""A UDP proxy between an IPMI client and a BMC that loses, delays and duplicates datagrams; it understands none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 Address = tuple[str, int]
 
@@ -27,7 +28,7 @@ class PacketFaults:
 
 
 class UdpFaultProxy:
-    """Serve on 127.0.0.1 while the context is open. `faults` may be replaced at any moment; chance comes from a seed."""
+    """Serve on 127.0.0.1 while the context is open. `faults` may be replaced at any moment; a seed gives the chance."""
 
     def __init__(self, upstream: Address, faults: PacketFaults | None = None, seed: int = 1) -> None:
         self.faults = faults or PacketFaults()
@@ -45,7 +46,7 @@ class UdpFaultProxy:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
-    def __enter__(self) -> UdpFaultProxy:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -107,7 +107,7 @@ async def _cycle(walk: Walk) -> CycleResult:
         return walk.result(Outcome.POWERED_ON, text)
     await _bring_off(walk)
     await walk.timing.sleep(walk.settings.dwell_s)
-    await _bring_on(walk, walk.restoring)
+    await _bring_on(walk, await walk.restore_anyway())
     return walk.result(Outcome.CYCLED, await _ended_on(walk, "off and on were both seen"))
 
 
@@ -153,12 +153,13 @@ async def _bring_off(walk: Walk) -> None:
         raise WalkEnded(Outcome.CANCELLED, f"cancelled, nothing was sent: {answer.withheld}")
     if answer.fault in {FaultClass.AUTH, FaultClass.CIPHER, FaultClass.NOT_SUPPORTED, FaultClass.IDENTITY}:
         raise WalkEnded(Outcome.FAILED, f"off was refused: {answer.text}", answer.fault)
-    limit_s = walk.settings.poll_s * 5 if answer.withheld else walk.settings.off_limit_s
+    only_soft = bool(answer.withheld) and not answer.sent
+    limit_s = walk.settings.poll_s * 5 if only_soft else walk.settings.off_limit_s
     off = Wanted(PowerState.OFF, None if answer.withheld else Verb.OFF, limit_s, resend_accepted=False)
     if await walk.seen(off, walk.confirm):
         await walk.note(EvidenceKind.OFF_SEEN, "power off seen twice")
         return
-    raise _not_off(walk, answer.withheld)
+    raise _not_off(walk, answer.withheld if only_soft else "")
 
 
 def _not_off(walk: Walk, withheld: str) -> WalkEnded:
@@ -223,7 +224,7 @@ async def _bring_on(walk: Walk, confirm: Confirm) -> None:
     if waited_s > 0:
         await walk.note(EvidenceKind.PACED, f"waited {waited_s:.1f} s for the power-on slot of rack and feed")
     answer = await walk.order(Verb.ON, confirm)
-    if answer.withheld:
+    if answer.withheld and not walk.touched:
         raise WalkEnded(Outcome.CANCELLED, f"cancelled, nothing was sent: {answer.withheld}")
     on = Wanted(PowerState.ON, Verb.ON, walk.settings.on_limit_s, resend_accepted=True)
     if await walk.seen(on, confirm):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -120,6 +122,11 @@ class CycleResult:
 Progress = Callable[[Evidence], Awaitable[None]]
 
 NEEDED_SIGHTINGS = 2
+PROGRESS_WAIT_S = 5.0
+
+
+async def _always() -> Confirmation:
+    return Confirmation(ok=True)
 
 
 class WalkEnded(Exception):
@@ -175,8 +182,14 @@ class Walk:
         """Date a fact and tell the caller."""
         fact = Evidence(kind, self.timing.now(), text, verb, details)
         self.evidence.append(fact)
-        if self._progress is not None:
+        if self._progress is None:
+            return
+        if not self.touched:
             await self._progress(fact)
+            return
+        # We may have switched the host off: a store that fails or freezes now must not keep it off.
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._progress(fact), PROGRESS_WAIT_S)
 
     async def verify_serial(self) -> None:
         """Stop before anything is touched when another machine answers at this address."""
@@ -289,20 +302,18 @@ class Walk:
             return False
         return self.timing.monotonic() - last_sent >= self.settings.resend_s
 
-    async def may_go_on(self) -> None:
-        """End the walk when the caller says no before anything that takes power away has been sent."""
-        word = await self.confirm()
-        if not word.ok:
-            raise WalkEnded(Outcome.CANCELLED, f"cancelled, nothing was sent: {word.why_not}")
-
-    async def restoring(self) -> Confirmation:
-        """Confirm the power-on that makes up for our own off: the caller is asked, a no is noted and not obeyed."""
-        word = await self.confirm()
-        if not word.ok:
+    async def restore_anyway(self) -> Confirm:
+        """Confirmation for the power-on that makes up for our own off: the caller's no is noted and not obeyed."""
+        try:
+            word = await asyncio.wait_for(self.confirm(), PROGRESS_WAIT_S)
+            why_not = "" if word.ok else word.why_not
+        except Exception as error:  # noqa: BLE001 - whatever the check stumbles over, the host must not stay off
+            why_not = f"the check failed, {type(error).__name__}"
+        if why_not:
             await self.note(
-                EvidenceKind.RESTORING, f"switching on although the check says no ({word.why_not}): the off was ours"
+                EvidenceKind.RESTORING, f"switching on although the check says no ({why_not}): the off was ours"
             )
-        return Confirmation(ok=True)
+        return _always
 
     def result(self, outcome: Outcome, text: str, fault: FaultClass | None = None) -> CycleResult:
         """The end of the walk."""

@@ -127,4 +127,6 @@ async def _why_not(confirm: Confirm | None) -> str:
         word = await asyncio.wait_for(confirm(), CONFIRM_WAIT_S)
     except TimeoutError:
         return f"the check before sending took longer than {CONFIRM_WAIT_S:g} s"
+    except Exception as error:  # noqa: BLE001 - a check that fails for whatever reason is a no, and the walk decides on
+        return f"the check before sending failed ({type(error).__name__}: {error})"
     return "" if word.ok else word.why_not or "the check before sending said no"

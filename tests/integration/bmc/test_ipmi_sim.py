@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from bmc_fixtures import PASSWORD, QUICK, USERNAME, StartMachine, await_bmc, write_secret
 from hostler_coordinator.bmc.answers import BmcAnswer, BmcTarget, Confirmation, FaultClass, PowerState, Protocol, Verb
 from hostler_coordinator.bmc.audit import SuiteZero, audit_suite_zero
@@ -222,7 +223,7 @@ async def test_workers_die_with_their_parent(start_machine: StartMachine, tmp_pa
     pid, ok = done.stdout.split()
     assert ok == "True"
     give_up_at = time.monotonic() + 10
-    while _alive(int(pid)) and time.monotonic() < give_up_at:
+    while _alive(int(pid)) and time.monotonic() < give_up_at:  # noqa: ASYNC110 - a process has no event
         await asyncio.sleep(0.05)
     assert not _alive(int(pid))
 
@@ -253,10 +254,8 @@ async def test_ipmitool_agrees_on_the_power_state(
     machine = start_machine(power=state)
     answer = await bmc_pool.call(machine.target, Verb.STATUS)
     port = str(machine.target.port)
-    told = _ask(
-        [ipmitool, "-I", "lanplus", "-C", "3", "-R", "1", "-N", "5", "-H", "127.0.0.1", "-p", port]
-        + ["-U", USERNAME, "-P", PASSWORD, "chassis", "power", "status"]
-    )
+    where = ("-H", "127.0.0.1", "-p", port, "-U", USERNAME, "-P", PASSWORD)
+    told = _ask([ipmitool, "-I", "lanplus", "-C", "3", "-R", "1", "-N", "5", *where, "chassis", "power", "status"])
     assert f"chassis power is {state}" in told
     assert answer.state.value == state
 
@@ -267,10 +266,8 @@ async def test_ipmipower_agrees_on_the_power_state(
 ):
     machine = start_machine(power=state)
     answer = await bmc_pool.call(machine.target, Verb.STATUS)
-    told = _ask(
-        [ipmipower, "-D", "LAN_2_0", "-h", f"127.0.0.1:{machine.target.port}", "-u", USERNAME, "-p", PASSWORD]
-        + ["-I", "3", "-l", "admin", "-W", "opensesspriv", "--stat"]
-    )
+    where = ("-h", f"127.0.0.1:{machine.target.port}", "-u", USERNAME, "-p", PASSWORD)
+    told = _ask([ipmipower, "-D", "LAN_2_0", *where, "-I", "3", "-l", "admin", "-W", "opensesspriv", "--stat"])
     assert told.strip().endswith(f": {state}")
     assert answer.state.value == state
 
@@ -287,7 +284,7 @@ async def test_the_audit_finds_a_bmc_that_lets_suite_zero_in(start_machine: Star
 async def test_300_bmcs_with_a_third_dead_neither_hang_nor_slow_the_others(
     start_machine: StartMachine, monkeypatch: pytest.MonkeyPatch
 ):
-    """First sweep: nobody is known to be dead. Second sweep: the living are done while the dead are still being probed."""
+    """First sweep: nobody is known to be dead. Second sweep: the living are done while the dead are being probed."""
     monkeypatch.setenv("BMC_SECRET_OF_THE_DEAD", "ADMIN\nunused")
     probes: list[asyncio.Future[BmcAnswer]] = []
     machines = [start_machine(wait=False) for _ in range(200)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+
 from bmc_fixtures import StartMachine, write_secret
 from hostler_coordinator.bmc.answers import Condition, Confirmation, FaultClass, PowerState, Verb
 from hostler_coordinator.bmc.audit import SuiteZero, audit_suite_zero

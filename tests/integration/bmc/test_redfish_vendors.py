@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bmc_fixtures import write_secret
 from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, PowerState, Protocol, Verb
 from hostler_coordinator.bmc.cycle import power_cycle
@@ -98,7 +99,7 @@ async def test_fc_b04_without_basic_authentication_the_class_is_sessions_exhaust
 async def test_fc_b04_our_session_is_deleted_after_errors_and_a_401_to_that_is_harmless(
     bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
 ):
-    redfish.rule = lambda method, path, *_: Answer(500) if path == SYSTEM else None
+    redfish.rule = lambda _, path, *__: Answer(500) if path == SYSTEM else None
     assert (await bmc_pool.call(bmc, Verb.STATUS, tries=1)).fault is not None
     assert redfish.most_sessions == 1
     assert redfish.open_sessions == set()
@@ -233,7 +234,7 @@ async def test_a_conflict_over_a_state_that_is_reached_is_an_acceptance(
     bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
 ):
     redfish.resources[SYSTEM]["PowerState"] = "Off"
-    redfish.rule = lambda method, path, *_: Answer(409) if path == RESET else None
+    redfish.rule = lambda _, path, *__: Answer(409) if path == RESET else None
     assert (await bmc_pool.call(bmc, Verb.OFF, yes)).ok
     answer = await bmc_pool.call(bmc, Verb.ON, yes, tries=1)
     assert (answer.fault, answer.sent) == (FaultClass.CONFLICT, True)

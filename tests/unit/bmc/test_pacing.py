@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from bmc_fakes import JumpingClock, target
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bmc_fakes import JumpingClock, target
 from hostler_coordinator.bmc.pacing import Pacing, PacingSettings, PacingState
 
 

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import fake_bmc_worker
 import pytest
 import pytest_asyncio
-from bmc_fakes import JumpingClock, no_after, target, yes
 
+import fake_bmc_worker
+from bmc_fakes import JumpingClock, no_after, target, yes
 from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, PowerState, Verb
 from hostler_coordinator.bmc.lanes import LaneName, lane_for
 from hostler_coordinator.bmc.pool import BmcPool, PoolSettings
@@ -61,6 +61,10 @@ def requests(where: BmcTarget) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+def gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
 async def test_silence_is_retried_with_back_off_until_it_is_answered(
     pool: BmcPool, script: Script, clock: JumpingClock, seen: list[tuple[str, str]]
 ):
@@ -92,6 +96,15 @@ async def test_the_confirmation_is_asked_again_before_each_transmission(pool: Bm
     assert (answer.withheld, answer.sent, answer.tries) == ("lost leadership", True, 2)
 
 
+async def test_a_confirmation_that_fails_is_a_no(pool: BmcPool, script: Script):
+    async def broken() -> Confirmation:
+        raise ConnectionError("store unavailable")
+
+    answer = await pool.call(script({}), Verb.OFF, broken)
+    assert "ConnectionError: store unavailable" in answer.withheld
+    assert not answer.sent
+
+
 async def test_a_destructive_verb_without_a_confirmation_is_a_bug(pool: BmcPool, script: Script):
     with pytest.raises(ValueError, match="needs a confirm"):
         await pool.call(script({}), Verb.OFF)
@@ -103,7 +116,7 @@ async def test_a_worker_that_hangs_is_killed_at_the_deadline_and_replaced(pool: 
     assert (answer.state, answer.tries) == (PowerState.OFF, 2)
     first, second = (request["pid"] for request in requests(bmc))
     assert first != second
-    assert not Path(f"/proc/{first}").exists()
+    assert gone(first)
 
 
 async def test_a_hang_after_the_go_says_that_the_order_may_have_been_sent(pool: BmcPool, script: Script):
@@ -240,12 +253,12 @@ async def test_a_cancelled_call_kills_its_worker(pool: BmcPool, script: Script):
     bmc = script({"hang": True})
     call = asyncio.ensure_future(pool.call(bmc, Verb.STATUS))
     async with asyncio.timeout(10):
-        while not requests(bmc):
+        while not requests(bmc):  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.01)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert not Path(f"/proc/{requests(bmc)[0]['pid']}").exists()
+    assert gone(requests(bmc)[0]["pid"])
 
 
 async def test_a_closed_pool_sends_nothing(pool: BmcPool, script: Script):

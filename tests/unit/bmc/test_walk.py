@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
-from bmc_fakes import InMemoryBmc, JumpingClock, no_after, silence, status, target, yes
 
-from hostler_coordinator.bmc.answers import BmcTarget, Condition, FaultClass, PowerState, Verb
+from bmc_fakes import InMemoryBmc, JumpingClock, no_after, silence, status, target, yes
+from hostler_coordinator.bmc.answers import BmcAnswer, BmcTarget, Condition, Confirmation, FaultClass, PowerState, Verb
 from hostler_coordinator.bmc.cycle import power_cycle, power_off, power_on, soft_off
 from hostler_coordinator.bmc.pacing import Pacing
 from hostler_coordinator.bmc.walk import CycleResult, CycleSettings, Evidence, EvidenceKind, Outcome
@@ -67,7 +68,7 @@ async def test_every_fact_is_dated_and_told_while_the_walk_goes_on(bmc: InMemory
     assert [fact for fact, _ in told] == list(result.evidence)
     dates = [fact.at for fact in result.evidence]
     assert dates == sorted(dates)
-    assert dict((fact.kind, sent) for fact, sent in told)[EvidenceKind.OFF_SEEN] == 1
+    assert {fact.kind: sent for fact, sent in told}[EvidenceKind.OFF_SEEN] == 1
 
 
 async def test_another_machine_behind_the_address_is_not_touched(bmc: InMemoryBmc):
@@ -163,7 +164,7 @@ async def test_an_off_whose_reply_is_lost_is_sent_again_every_20_s(bmc: InMemory
     result = await cycle(bmc, off_limit_s=60.0)
     offs = [at for at, verb in bmc.sent if verb is Verb.OFF]
     assert len(offs) == 3
-    assert all(20.0 <= later - earlier < 23.0 for earlier, later in zip(offs, offs[1:], strict=False))
+    assert all(20.0 <= later - earlier < 23.0 for earlier, later in itertools.pairwise(offs))
     assert (result.outcome, result.fault) == (Outcome.FAILED, FaultClass.UNREACHABLE)
     assert Verb.ON not in bmc.orders()
 
@@ -222,6 +223,47 @@ async def test_a_no_after_our_off_does_not_leave_the_host_off(bmc: InMemoryBmc):
     assert "a hold was placed" in noted.text
 
 
+async def test_a_check_or_a_store_that_fails_after_our_off_does_not_leave_the_host_off(bmc: InMemoryBmc):
+    async def confirm() -> Confirmation:
+        if bmc.sent:
+            raise ConnectionError("store unavailable")
+        return Confirmation(ok=True)
+
+    async def progress(_: Evidence) -> None:
+        if bmc.sent:
+            raise ConnectionError("store unavailable")
+
+    timing = bmc.clock.timing()
+    result = await power_cycle(bmc, target(), CycleSettings(), confirm, Pacing(timing=timing), progress, timing=timing)
+    assert result.outcome is Outcome.CYCLED
+    assert bmc.boots == 1
+    assert EvidenceKind.RESTORING in kinds(result)
+
+
+async def test_a_store_that_fails_before_anything_was_sent_stops_the_walk(bmc: InMemoryBmc):
+    async def progress(_: Evidence) -> None:
+        raise ConnectionError("store unavailable")
+
+    timing = bmc.clock.timing()
+    with pytest.raises(ConnectionError):
+        await power_cycle(bmc, target(), CycleSettings(), yes, Pacing(timing=timing), progress, timing=timing)
+    assert bmc.sent == []
+
+
+async def test_a_no_after_a_soft_off_that_still_works_brings_the_host_back(bmc: InMemoryBmc):
+    bmc.soft_takes_s = 33.0
+    result = await cycle(bmc, confirm=no_after(1), soft_s=30.0)
+    assert result.outcome is Outcome.CYCLED
+    assert bmc.orders() == [Verb.SOFT, Verb.ON]
+
+
+async def test_a_no_after_a_soft_off_that_was_ignored_cancels_and_warns(bmc: InMemoryBmc):
+    bmc.obeys.discard(Verb.SOFT)
+    result = await cycle(bmc, confirm=no_after(1), soft_s=30.0)
+    assert (result.outcome, result.state) == (Outcome.CANCELLED, ON)
+    assert "may still take effect" in result.text
+
+
 async def test_a_no_to_a_host_that_was_off_before_us_is_obeyed(bmc: InMemoryBmc):
     bmc.power = OFF
     result = await cycle(bmc, confirm=no_after(0))
@@ -232,7 +274,7 @@ async def test_a_no_to_a_host_that_was_off_before_us_is_obeyed(bmc: InMemoryBmc)
 async def test_fc_b14_a_soft_off_lost_before_the_os_ran_is_repeated_once_then_forced_at_the_deadline(bmc: InMemoryBmc):
     bmc.obeys.discard(Verb.SOFT)
 
-    def told(answer):
+    def told(answer: BmcAnswer) -> BmcAnswer:
         progress = "MemoryInitializationStarted" if bmc.clock.passed_s < 60 else "OSRunning"
         return dataclasses.replace(answer, boot_progress=progress)
 
@@ -260,7 +302,7 @@ async def test_fc_b14_an_unreadable_boot_progress_never_brings_a_second_soft_off
 
 
 async def test_fc_b15_a_walk_started_again_after_our_off_sends_one_on_only(bmc: InMemoryBmc):
-    class WorkerKilledError(Exception):
+    class WorkerKilledError(BaseException):
         pass
 
     async def progress(fact: Evidence) -> None:
