@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
@@ -252,8 +253,8 @@ def list_verb(
     ] = None,
 ) -> None:
     """List campaigns, newest first as the server gives them."""
-    numbers = [pb.CampaignState.Value(f"CAMPAIGN_STATE_{item.name}") for item in state or ()]
-    request = pb.ListCampaignsRequest(states=numbers)
+    names = [f"CAMPAIGN_STATE_{item.name}" for item in state or ()]
+    request = pb.ListCampaignsRequest(states=names)
     found = list(run.pages(api.LIST_CAMPAIGNS, request, "campaigns", Campaign))
     rows = [campaign_row(item) for item in found] if run.output.for_people else []
     run.output.show(
@@ -279,15 +280,23 @@ def watch_verb(run: Run, campaign: flags.CampaignId) -> None:
         verdict_of(follow(run, campaign))
         return
     try:
-        for item in changes(run, campaign):
-            last = item
-            if run.output.format is Format.NAME:
-                run.output.line(item.id if not item.state else f"{item.id} {item.state}")
-            else:
-                run.output.record(item)
+        last = _record_changes(run, campaign)
     except KeyboardInterrupt:
         raise interrupted(campaign) from None
-    verdict_of_shown(run, last)
+    if last is not None:
+        verdict_of_shown(run, last)
+
+
+def _record_changes(run: Run, campaign_id: str) -> Campaign | None:
+    """Write every change as a document, or its state with -o name; return the last one."""
+    last: Campaign | None = None
+    for last in changes(run, campaign_id):
+        if run.output.format is Format.NAME:
+            run.output.line(f"{last.id} {last.state}")
+            sys.stdout.flush()
+        else:
+            run.output.record(last)
+    return last
 
 
 def _steer(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -22,7 +22,6 @@ R = TypeVar("R", bound=Message)
 ATTEMPTS_MAX = 12
 RETRY_PAUSE_S = 0.25
 ATTEMPT_MIN_S = 1.0
-CONNECT_MAX_S = 4.0
 STREAM_RETRIES_MAX = 20
 RECEIVED_BYTES_MAX = 8 * 1024 * 1024
 PAPER_BYTES_MAX = 1024 * 1024
@@ -35,6 +34,10 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", RECEIVED_BYTES_MAX),
     ("grpc.enable_retries", 0),
+    # The first bounds a handshake with a frozen peer, the others how long a refused connection is not tried again.
+    ("grpc.min_reconnect_backoff_ms", 4_000),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -60,43 +63,43 @@ class Connection:
         deadline = time.monotonic() + self.timeout_s
         problem = Problem("DEADLINE_EXCEEDED", f"no answer within {self.timeout_s:g} s")
         for attempt in range(ATTEMPTS_MAX):
+            endpoint = self._endpoint()
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
-            endpoint = self._endpoint()
             try:
-                self._connect(endpoint, min(self._share(left_s), CONNECT_MAX_S))
-            except grpc.FutureTimeoutError:
-                problem = self._unreachable(endpoint)
-                self._next(attempt, deadline)
-                continue
-            try:
-                return self._send(endpoint, method, request, self._share(deadline - time.monotonic()))
+                return self._send(endpoint, method, request, self._share(left_s))
             except grpc.RpcError as error:
                 problem = from_rpc(error, endpoint=endpoint)
                 if not _may_repeat(problem, repeatable=repeatable):
-                    raise problem from error
+                    raise self._explained(problem) from error
                 self._next(attempt, deadline)
-        raise problem
+        raise self._explained(problem)
 
     def stream(self, method: Method[Q, R], request: Q, *, resume: bool) -> Iterator[R]:
-        """Yield a method's stream of answers. With `resume` a broken stream is opened again, elsewhere if need be."""
-        failures = 0
+        """Yield a method's stream of answers. With `resume` a broken stream is opened again, elsewhere if need be;
+        without, only while nothing has come yet. Without any answer it gives up after the time-out.
+        """
+        failures, received = 0, False
+        deadline = time.monotonic() + self.timeout_s
         while True:
+            endpoint = self._endpoint()
             try:
-                for answer in self._open(method, request):
-                    failures = 0
+                for answer in self._open(endpoint, method, request):
+                    failures, received = 0, True
                     yield answer
                 return
             except grpc.RpcError as error:
-                problem = from_rpc(error, endpoint=self._endpoint())
+                problem = from_rpc(error, endpoint=endpoint)
                 failures += 1
-                broken = problem.code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
-                if not (resume and broken) or failures > STREAM_RETRIES_MAX:
-                    raise problem from error
-                if failures == 1:
+                if failures == 1 and received:
+                    deadline = time.monotonic() + self.timeout_s
+                broken = problem.code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"} and (resume or not received)
+                if not broken or failures > STREAM_RETRIES_MAX or time.monotonic() >= deadline:
+                    raise self._explained(problem) from error
+                if failures == 1 and resume:
                     self.warn(f"{problem.message}; asking the next coordinator")
-                self._next(failures - 1, time.monotonic() + self.timeout_s)
+                self._next(failures - 1, deadline)
 
     def close(self) -> None:
         """Close every channel."""
@@ -104,31 +107,19 @@ class Connection:
             channel.close()
         self._channels.clear()
 
-    def _open(self, method: Method[Q, R], request: Q) -> Iterator[R]:
-        """Open a stream at the first endpoint that takes a connection within the time-out."""
-        deadline = time.monotonic() + self.timeout_s
-        for attempt in range(ATTEMPTS_MAX):
-            endpoint = self._endpoint()
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                break
-            try:
-                channel = self._connect(endpoint, min(self._share(left_s), CONNECT_MAX_S))
-            except grpc.FutureTimeoutError:
-                self._next(attempt, deadline)
-                continue
-            open_stream = channel.unary_stream(
-                method.path, request_serializer=_serialize, response_deserializer=method.read
-            )
-            answers: Iterator[R] = open_stream(request, metadata=self._metadata())
-            return answers
-        raise self._unreachable(self._endpoint())
-
-    def _send(self, endpoint: str, method: Method[Q, R], request: Q, timeout_s: float) -> R:
-        call = self._channels[endpoint].unary_unary(
+    def _open(self, endpoint: str, method: Method[Q, R], request: Q) -> Iterator[R]:
+        channel = self._channel(endpoint)
+        open_stream = channel.unary_stream(
             method.path, request_serializer=_serialize, response_deserializer=method.read
         )
-        answer: R = call(request, timeout=max(timeout_s, 0.05), metadata=self._metadata())
+        answers: Any = open_stream(request, metadata=self._metadata())
+        return iter(answers)
+
+    def _send(self, endpoint: str, method: Method[Q, R], request: Q, timeout_s: float) -> R:
+        call = self._channel(endpoint).unary_unary(
+            method.path, request_serializer=_serialize, response_deserializer=method.read
+        )
+        answer: R = call(request, timeout=timeout_s, metadata=self._metadata())
         return answer
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
@@ -153,21 +144,19 @@ class Connection:
             left_s = deadline - time.monotonic()
             time.sleep(max(0.0, min(RETRY_PAUSE_S * (attempt + 1) / len(self.profile.endpoints), left_s)))
 
-    def _unreachable(self, endpoint: str) -> Problem:
-        every = ", ".join(self.profile.endpoints)
-        return Problem(
-            "UNAVAILABLE",
-            f"no coordinator answers at {every}; last tried {endpoint}",
-            fix="check the endpoints and certificates of the profile, and that a coordinator runs",
-        )
+    def _explained(self, problem: Problem) -> Problem:
+        """Name every endpoint and the next step when none of them could be reached."""
+        if problem.from_server or problem.code not in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+            return problem
+        if len(self.profile.endpoints) > 1:
+            problem.message = f"no coordinator answers at {', '.join(self.profile.endpoints)}; {problem.message}"
+        problem.fix = problem.fix or "check the profile's endpoints and certificates, and that a coordinator runs"
+        return problem
 
-    def _connect(self, endpoint: str, timeout_s: float) -> grpc.Channel:
-        """A ready channel; raises FutureTimeoutError when the connection or its handshake takes too long."""
-        channel = self._channels.get(endpoint)
-        if channel is None:
-            channel = self._channels[endpoint] = self._new_channel(endpoint)
-        grpc.channel_ready_future(channel).result(timeout=timeout_s)
-        return channel
+    def _channel(self, endpoint: str) -> grpc.Channel:
+        if endpoint not in self._channels:
+            self._channels[endpoint] = self._new_channel(endpoint)
+        return self._channels[endpoint]
 
     def _new_channel(self, endpoint: str) -> grpc.Channel:
         options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
@@ -192,7 +181,7 @@ def _serialize(message: Message) -> bytes:
 
 def _may_repeat(problem: Problem, *, repeatable: bool) -> bool:
     if problem.code == "UNAVAILABLE":
-        return repeatable or problem.from_server
+        return repeatable or problem.from_server or problem.never_sent
     return problem.code == "DEADLINE_EXCEEDED" and repeatable and not problem.from_server
 
 

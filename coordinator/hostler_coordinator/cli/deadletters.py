@@ -49,25 +49,26 @@ def list_verb(
 ) -> None:
     """List dead letters that are open."""
     wanted = state or ([] if every else [DeadLetterState.OPEN])
-    numbers = [pb.DeadLetterState.Value(f"DEAD_LETTER_STATE_{item.name}") for item in wanted]
-    request = pb.ListDeadLettersRequest(states=numbers, campaign_id=campaign)
+    names = [f"DEAD_LETTER_STATE_{item.name}" for item in wanted]
+    request = pb.ListDeadLettersRequest(states=names, campaign_id=campaign)
     found = list(run.pages(api.LIST_DEAD_LETTERS, request, "dead_letters", DeadLetter))
     now = run.list_clock()
-    rows = [
-        (
-            item.id,
-            item.host,
-            item.state,
-            item.cause,
-            age_of(item.at, now),
-            item.campaign_id,
-            item.attempts,
-            item.suggestion,
-        )
-        for item in found
-    ]
+    rows = [_row(item, now) for item in found]
     run.output.show(
         found, [item.id for item in found], lambda: run.output.table(COLUMNS, rows, empty="no dead letters")
+    )
+
+
+def _row(letter: DeadLetter, now: float | None) -> Sequence[object]:
+    return (
+        letter.id,
+        letter.host,
+        letter.state,
+        letter.cause,
+        age_of(letter.at, now),
+        letter.campaign_id,
+        letter.attempts,
+        letter.suggestion,
     )
 
 
@@ -163,7 +164,7 @@ def resolve_verb(
     dry_run: flags.DryRun = False,
 ) -> None:
     """Say what became of the host; ends its charge unless the host is still dead."""
-    number = pb.ResolutionKind.Value(f"RESOLUTION_KIND_{kind.name}")
-    request = pb.ResolveDeadLetterRequest(id=letter, kind=number, ticket=ticket, reason=reason, dry_run=dry_run)
+    named = f"RESOLUTION_KIND_{kind.name}"
+    request = pb.ResolveDeadLetterRequest(id=letter, kind=named, ticket=ticket, reason=reason, dry_run=dry_run)
     found = codec.from_message(DeadLetter, run.call(api.RESOLVE_DEAD_LETTER, request).dead_letter)
     _show(run, found, [f"would resolve {found.id} as {kind}" if dry_run else f"resolved {found.id} as {kind}"])

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from hostler_contract.codec import UnknownEnumValueError
 from hostler_coordinator.cli.app import app
-from hostler_coordinator.cli.errors import CLOSED_PIPE, DONE, Problem, usage
+from hostler_coordinator.cli.errors import CLOSED_PIPE, DONE, USAGE, Problem, usage
 from hostler_coordinator.cli.output import Format, Output, drop_closed_pipe, make_streams_lenient
 
 # Whatever typer raises for a wrong command line; older versions call its root otherwise.
-WrongUsage = typer.BadParameter.__mro__[-4]
+WrongUsage = next(kind for kind in reversed(typer.BadParameter.__mro__) if hasattr(kind, "format_message"))
 
 
 def carry_out(arguments: Sequence[str] | None = None) -> int:
@@ -38,18 +38,26 @@ def _guarded(given: list[str], output: Output) -> int:
         return result if isinstance(result, int) else DONE
     except Problem as problem:
         return output.fail(problem)
-    except WrongUsage as error:
-        return output.fail(_wrong_usage(error))
     except (KeyboardInterrupt, typer.Abort):
         return output.fail(Problem("INTERRUPTED", "interrupted; what the coordinator was told before goes on"))
     except (ValidationError, UnknownEnumValueError) as error:
         return output.fail(_strange_answer(error))
+    except Exception as error:  # the outermost loop: a wrong command line is told apart, everything else is a bug
+        if not isinstance(error, WrongUsage):
+            raise
+        return _wrong_usage(error, output)
 
 
-def _wrong_usage(error: BaseException) -> Problem:
+def _wrong_usage(error: Exception, output: Output) -> int:
+    """Say what is wrong with the command line; a noun without a verb gets its help."""
     command = getattr(getattr(error, "ctx", None), "command_path", "hostler")
-    text = getattr(error, "format_message", error.__str__)()
-    return usage(str(text).strip() or "nothing to do", fix=f"{command} --help")
+    text = str(getattr(error, "format_message", error.__str__)()).strip()
+    if text.startswith("Usage:"):
+        if output.for_people:
+            sys.stderr.write(f"{text}\n")
+            return USAGE
+        text = "a verb is missing"
+    return output.fail(usage(text, fix=f"{command} --help"))
 
 
 def _strange_answer(error: Exception) -> Problem:

@@ -28,7 +28,7 @@ EXIT_OF_CODE = {
 
 WORDS_OF_EXIT = {
     ENDED_BADLY: "ended badly",
-    USAGE: "cannot be used like this",
+    USAGE: "wrong usage",
     NOT_FOUND: "not found",
     REFUSED: "refused",
     UNAVAILABLE: "unavailable",
@@ -75,6 +75,9 @@ FLAG_OF_FIELD = {
 }
 
 
+_NO_CONNECTION = "failed to connect to all addresses"
+
+
 @dataclass(eq=False)
 class Problem(Exception):
     """One error as a person and a script see it. `fields` are (field path or flag, what is wrong with it)."""
@@ -89,6 +92,8 @@ class Problem(Exception):
     details: dict[str, str] = field(default_factory=dict)
     from_server: bool = False
     """True when a coordinator said so itself, rather than the way to it having failed."""
+    never_sent: bool = False
+    """True when there was no connection to send the request on."""
 
     def __str__(self) -> str:
         return self.message
@@ -109,7 +114,7 @@ class Problem(Exception):
         """The error for a person: what, which fields, who holds it, since when, what to do."""
         word = WORDS_OF_EXIT[self.exit_status]
         lines = [f"hostler: {word}: {self.message}"]
-        lines += [f"  {path}: {text}" for path, text in self.fields]
+        lines += [f"  {path}: {text}" for path, text in self.fields if text not in self.message]
         named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
         return lines + [f"  {name}: {value}" for name, value in named if value and value not in self.message]
 
@@ -146,8 +151,9 @@ def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
             holders += who
     metadata = dict(info.metadata)
     from_server = bool(info.reason)
-    if not from_server and code == "UNAVAILABLE" and endpoint:
-        text = f"no answer from {endpoint}: {text}"
+    never_sent = not from_server and code == "UNAVAILABLE" and text.startswith(_NO_CONNECTION)
+    if not from_server and endpoint and code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+        text = f"no answer from {endpoint}: {_shortened(text)}"
     return Problem(
         code=code,
         message=text,
@@ -158,7 +164,13 @@ def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
         fix=metadata.pop("fix", "") or metadata.pop("next_step", "") or FIX_OF_CODE.get(code, ""),
         details=metadata,
         from_server=from_server,
+        never_sent=never_sent,
     )
+
+
+def _shortened(text: str) -> str:
+    """What gRPC says of a connection, without the addresses it repeats."""
+    return text.rsplit("Last error: ", 1)[-1].split("; RPC Error", 1)[0]
 
 
 def _code_and_text(error: grpc.RpcError) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""`hostler demo` and `hostler dev`: handed over to the room that stands a fleet up, loaded only when they are called."""
+"""`hostler demo` and `hostler dev`: handed over to the room that stands a fleet up, loaded when called."""
 
 from __future__ import annotations
 

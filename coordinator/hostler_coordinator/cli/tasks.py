@@ -8,7 +8,7 @@ import typer
 
 from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import campaign_pb2 as pb
-from hostler_contract.pb.hostler.v1 import deadletter_pb2, work_pb2
+from hostler_contract.pb.hostler.v1 import deadletter_pb2
 from hostler_contract.views import DeadLetter, Task
 from hostler_contract.work import DeadLetterState, TaskState
 from hostler_coordinator.cli import api, flags
@@ -43,8 +43,8 @@ def list_verb(
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Only this host's.", show_default=False)] = "",
 ) -> None:
     """List a campaign's tasks."""
-    numbers = [work_pb2.TaskState.Value(f"TASK_STATE_{item.name}") for item in state or ()]
-    request = pb.ListTasksRequest(campaign_id=campaign, states=numbers, host=host)
+    names = [f"TASK_STATE_{item.name}" for item in state or ()]
+    request = pb.ListTasksRequest(campaign_id=campaign, states=names, host=host)
     found = list(run.pages(api.LIST_TASKS, request, "tasks", Task))
     now = run.list_clock()
     rows = [task_row(item, now) for item in found] if run.output.for_people else []

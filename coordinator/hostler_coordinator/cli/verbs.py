@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,8 +13,8 @@ import typer
 
 from hostler_coordinator.cli.ages import seconds_of
 from hostler_coordinator.cli.connection import Connection
-from hostler_coordinator.cli.errors import Problem, usage
-from hostler_coordinator.cli.output import Format, Output
+from hostler_coordinator.cli.errors import CLOSED_PIPE, Problem, usage
+from hostler_coordinator.cli.output import Format, Output, drop_closed_pipe
 from hostler_coordinator.cli.profile import Profile, load_profile, split_endpoints
 from hostler_coordinator.cli.run import Command, Run
 
@@ -127,6 +128,12 @@ def _command(function: Command) -> Callable[..., None]:
         run = flags.over(ctx.obj if isinstance(ctx.obj, SharedFlags) else SharedFlags()).open()
         try:
             function(run, **given)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            drop_closed_pipe()
+            raise typer.Exit(CLOSED_PIPE) from error
+        except KeyboardInterrupt as error:
+            raise Problem("INTERRUPTED", "interrupted; what the coordinator was told before goes on") from error
         finally:
             run.connection.close()
 
