@@ -1,0 +1,322 @@
+"""Says of every host and campaign what it waits for, who holds it, since when and what is next; decides nothing.
+
+The reasons come from the planner's own gates, so that the reason shown is the reason applied (law 9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
+from hostler_contract.campaigns import ENDED, CampaignState
+from hostler_contract.moments import format_instant
+from hostler_contract.work import PowerVerb, TaskRecord, TaskState
+from hostler_coordinator.lifecycle import CHARGED, LET_GO
+from hostler_coordinator.live import PowerResult
+from hostler_coordinator.planner import starts, tasks
+from hostler_coordinator.planner.actions import Move, Rescue, Why
+from hostler_coordinator.planner.gates import Room, campaign_gate, hold_gate
+from hostler_coordinator.planner.silence import braked_by
+from hostler_coordinator.standing import host_state, host_verdict, is_dead, open_letter, task_of
+from hostler_coordinator.state import WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.hosts import HostRecord
+    from hostler_coordinator.planner.turn import Plan
+    from hostler_coordinator.planner.world import World
+
+MOST_LOOKED_AT = 500
+"""Tasks in flight that are looked at for the one sentence of a campaign."""
+_IN_ORDER = frozenset({"shutting-down", "down", "booting", "proving", "power", "stopping"})
+"""What a task in flight waits for while all goes well; agent-* too."""
+
+
+# -- hosts -----------------------------------------------------------------------------------------------------------
+
+
+def host_why(world: World, host: HostRecord, room: Room | None = None) -> V.HostWhy:
+    """What a host waits for, whether it is in a campaign or not. `room` spares counting it again for many hosts."""
+    room = room or Room.of(world)
+    task = task_of(world.state, host.id)
+    campaign = world.state.campaigns.get(task.campaign) if task else None
+    if task is not None and campaign is not None and task.state in tasks.DECIDED:
+        why = task_why(world, campaign, task, room)
+        held_by = why.held_by or f"campaign {campaign.id} of {campaign.caller}"
+        return _answer(world, host, why, held_by=held_by, task=task)
+    wanted = _wanting(world, host, room)
+    if wanted is not None and host.retired is None:
+        campaign, why = wanted
+        known = world.state.task(campaign.id, host.id) or TaskRecord(
+            campaign=campaign.id, host=host.id, state=TaskState.PENDING, since=campaign.created_at
+        )
+        return _answer(world, host, why, held_by=why.held_by, task=known)
+    why = _at_rest(world, host, room)
+    return _answer(world, host, why, held_by=why.held_by, task=None)
+
+
+def _answer(world: World, host: HostRecord, why: Why, *, held_by: str, task: TaskRecord | None) -> V.HostWhy:
+    charge = world.state.charge(host.id)
+    seen = world.sightings.get(host.id)
+    return V.HostWhy(
+        host=host.name,
+        host_id=host.id,
+        state=host_state(world, host),
+        verdict=host_verdict(world, host),
+        boot_id=(seen.boot_id if seen and seen.boot_id else host.boot_id) or "",
+        waiting_for=why.text,
+        code=why.code,
+        held_by=held_by,
+        since=_not_ahead(world, why.since if why.since is not None else (task.since if task else None)),
+        next_step=why.next_step,
+        next_at=why.next_at,
+        charged_to=charge.domains if charge else (),
+        campaign_id=task.campaign if task else "",
+        task_state=task.state if task else None,
+        as_of=world.now,
+    )
+
+
+def _not_ahead(world: World, at: float | None) -> float | None:
+    """No age is ever negative, whatever a former leader's clock said (field case D09)."""
+    return None if at is None else min(at, world.now)
+
+
+def task_why(world: World, campaign: CampaignRecord, task: TaskRecord, room: Room) -> Why:
+    """What a task in flight waits for; where the planner would act at once, what it is about to do."""
+    decision = tasks.decide(world, campaign, task, room)
+    if isinstance(decision, Why):
+        return _with_goal(world, task, decision)
+    if isinstance(decision, Rescue):
+        return Why(
+            "rescuing",
+            f"goes to its BMC: {decision.why}",
+            since=task.since,
+            next_step="a power action",
+            next_at=world.now,
+        )
+    return _about_to(world, task, decision)
+
+
+def _about_to(world: World, task: TaskRecord, move: Move) -> Why:
+    word = move.event.value.replace("_", " ")
+    text = f"{word}: {move.reason}" if move.reason else word
+    return Why(
+        move.code or f"about-{move.event.value.replace('_', '-')}", text, "", task.since, "written now", world.now
+    )
+
+
+def _with_goal(world: World, task: TaskRecord, why: Why) -> Why:
+    """A host that is being switched off shows its goal all the while (field case D12)."""
+    report = world.power.get(task.id)
+    off = task.power is not None and task.power.verb is PowerVerb.OFF and task.state is TaskState.POWER_CYCLING
+    if off and report is not None and report.result is PowerResult.WORKING:
+        return Why("power", f"shutting down (goal off): {report.step or 'logging in'}", why.held_by, why.since, "off")
+    return why
+
+
+def _wanting(world: World, host: HostRecord, room: Room) -> tuple[CampaignRecord, Why] | None:
+    """The open campaign that wants the host, one that could start it first, and why it does not."""
+    found: list[tuple[bool, float, str, CampaignRecord, Why]] = []
+    for campaign in world.state.open_campaigns.values():
+        if host.id not in world.state.target_set(campaign.id):
+            continue
+        task = world.state.task(campaign.id, host.id)
+        if task is not None and task.state not in WAITING:
+            continue
+        why = starts.why_not(world, campaign, host, room) or _starts_now(world, campaign)
+        found.append((campaign.state is not CampaignState.RUNNING, campaign.created_at, campaign.id, campaign, why))
+    if not found:
+        return None
+    *_, campaign, why = min(found, key=lambda item: item[:3])
+    return campaign, why
+
+
+def _starts_now(world: World, campaign: CampaignRecord) -> Why:
+    text = f"nothing: campaign {campaign.id} starts it now"
+    return Why("ready", text, held_by="", next_step="reserved in the leader's next turn", next_at=world.now)
+
+
+def _at_rest(world: World, host: HostRecord, room: Room) -> Why:
+    """A host that no campaign wants."""
+    if host.retired is not None:
+        gone = host.retired
+        return Why(
+            "retired",
+            f"retired under ticket {gone.ticket} by {gone.by}",
+            gone.by,
+            gone.at,
+            "import or rebind it to bring it back",
+        )
+    letter = open_letter(world.state, host.id)
+    if letter is not None:
+        text = f"a person: dead letter {letter.id} ({letter.cause}): {letter.text}"
+        return Why("dead-letter", text, "dead letter " + letter.id, letter.at, letter.suggestion)
+    held = hold_gate(world, host.id)
+    if held is not None:
+        return held
+    if is_dead(world, host):
+        since = (
+            max(world.sighting(host.id).heard_at, 0.0) if host.id in world.sightings else _charged_since(world, host)
+        )
+        return Why(
+            "dead",
+            "its agent: silent, and charged as dead",
+            "",
+            since,
+            "look at the host, or submit a reboot to rescue it",
+        )
+    if host.drain is not None:
+        mark = host.drain
+        return Why(
+            "drained",
+            f"drained by {mark.owner}: {mark.reason or 'no reason given'}",
+            mark.owner,
+            mark.at,
+            f"hostler host undrain {host.name}",
+        )
+    return _unheard(world, host, room) or _idle(world, host)
+
+
+def _charged_since(world: World, host: HostRecord) -> float:
+    charge = world.state.charge(host.id)
+    return charge.since if charge else world.now
+
+
+def _unheard(world: World, host: HostRecord, room: Room) -> Why | None:
+    if world.heard(host.id):
+        return None
+    if host.boot_id is None:
+        return Why(
+            "never-seen",
+            "its agent: none has ever attached from this host",
+            "",
+            host.enrolled_at,
+            "install and start hostler-agent",
+        )
+    brake = braked_by(world, host.id, room.brakes)
+    if brake is not None:
+        return Why(
+            "mass-silence",
+            brake.text,
+            brake.domain,
+            brake.since,
+            "judged when the brake lets go, or a person releases it",
+        )
+    since = max(world.sighting(host.id).heard_at, world.leader_since)
+    if world.in_grace:
+        return Why(
+            "leader-grace",
+            "its agent: not heard yet by the new leader, which judges no silence before its grace ends",
+            "",
+            since,
+            "judged after the grace",
+            world.grace_ends_at,
+        )
+    return Why(
+        "silent", "its agent, which is silent", "", since, "is charged as dead", since + world.policy.dead_after_s
+    )
+
+
+def _idle(world: World, host: HostRecord) -> Why:
+    seen = world.sighting(host.id)
+    return Why("idle", "nothing: no work is waiting for it", "", seen.attached_at or None, "")
+
+
+# -- campaigns -------------------------------------------------------------------------------------------------------
+
+
+def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | None:
+    """The one sentence about a campaign, with its code; None when it has ended. `plan` is the newest turn's."""
+    if campaign.state in ENDED:
+        return None
+    in_flight = [task for task in world.state.moving(campaign.id).values() if task.state in CHARGED]
+    if campaign.state is CampaignState.PENDING:
+        return Why(
+            "pending", "nothing: it starts now", "", campaign.state_since, "starts in the leader's next turn", world.now
+        )
+    if campaign.state is CampaignState.ABORTING:
+        return _aborting(world, plan, campaign, in_flight)
+    closed = campaign_gate(world, campaign)
+    if closed is not None:
+        return _closed(closed, campaign, in_flight)
+    waiting = plan.waiting.get(campaign.id)
+    if waiting is not None and waiting.counts:
+        return _waiting(waiting, in_flight)
+    if in_flight:
+        return _flying(world, plan, in_flight)
+    if world.state.waiting(campaign.id):
+        return Why(
+            "ready",
+            "nothing: hosts start now",
+            "",
+            campaign.state_since,
+            "reserved in the leader's next turn",
+            world.now,
+        )
+    return Why(
+        "ending", "nothing: every host has ended", "", campaign.state_since, "ends in the leader's next turn", world.now
+    )
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"
+
+
+def _aborting(world: World, plan: Plan, campaign: CampaignRecord, in_flight: list[TaskRecord]) -> Why:
+    if not in_flight:
+        return Why(
+            "aborting",
+            "nothing: every host has ended",
+            "",
+            campaign.state_since,
+            "ends in the leader's next turn",
+            world.now,
+        )
+    first = _flying(world, plan, in_flight)
+    text = f"aborted; {_hosts(len(in_flight))} still carried to a safe end: {first.text}"
+    return Why("aborting", text, first.held_by, campaign.state_since, first.next_step, first.next_at)
+
+
+def _closed(why: Why, campaign: CampaignRecord, in_flight: list[TaskRecord]) -> Why:
+    going = sum(1 for task in in_flight if task.state in LET_GO)
+    more = f"; {_hosts(going)} in flight carried to a safe end" if going else ""
+    opens = f", opens {format_instant(why.next_at)}" if why.code == "window-closed" and why.next_at else ""
+    return Why(
+        why.code,
+        f"{why.text}{opens}{more}",
+        why.held_by or campaign.id,
+        why.since or campaign.state_since,
+        why.next_step,
+        why.next_at,
+    )
+
+
+def _waiting(waiting: starts.Waiting, in_flight: list[TaskRecord]) -> Why:
+    """The reason that most hosts wait for, and how many wait for others."""
+    codes = sorted(waiting.counts, key=lambda code: (-waiting.counts[code], code))
+    first = waiting.reasons[codes[0]]
+    count = waiting.counts[codes[0]]
+    text = f"{_hosts(count)} {'waits' if count == 1 else 'wait'}: {first.text}"
+    others = ", ".join(f"{waiting.counts[code]} {code}" for code in codes[1:4])
+    text += f" (others: {others})" if others else ""
+    text += f"; {len(in_flight)} in flight" if in_flight else ""
+    return Why(first.code, text, first.held_by, first.since, first.next_step, first.next_at)
+
+
+def _flying(world: World, plan: Plan, in_flight: Iterable[TaskRecord]) -> Why:
+    """The most telling of the hosts in flight: a stuck one before one that goes as it should, the oldest first."""
+    ordered = sorted(in_flight, key=lambda task: (task.since, task.host))[:MOST_LOOKED_AT]
+    told = [(task, plan.whys[task.id]) for task in ordered if task.id in plan.whys]
+    stuck = [pair for pair in told if pair[1].code not in _IN_ORDER and not pair[1].code.startswith("agent-")]
+    if not told:
+        return Why("in-flight", f"{_hosts(len(ordered))} in flight", "", ordered[0].since, "their next evidence")
+    task, why = (stuck or told)[0]
+    record = world.state.hosts.get(task.host)
+    rest = f" ({len(ordered) - 1} more in flight)" if len(ordered) > 1 else ""
+    text = f"{record.name if record else task.host}: {why.text}{rest}"
+    return Why(
+        why.code, text, why.held_by, why.since if why.since is not None else task.since, why.next_step, why.next_at
+    )
