@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -27,11 +29,9 @@ class Forwarder:
 
     async def unary(self, path: str, raw: bytes, caller: Caller, leader: tuple[str, str], timeout_s: float) -> bytes:
         """The leader's answer; raises StatusError with the leader's own status."""
-        call = (await self._to(leader)).unary_unary(path)
-        try:
-            answer: bytes = await call(raw, timeout=timeout_s, metadata=_metadata(caller))
-        except grpc.aio.AioRpcError as error:
-            raise StatusError(_status(error, leader)) from error
+        call = (await self._to(leader)).unary_unary(path)(raw, timeout=timeout_s, metadata=_metadata(caller))
+        with _in_our_words(leader):
+            answer: bytes = await call
         return answer
 
     async def stream(
@@ -40,10 +40,9 @@ class Forwarder:
         """The leader's answers; raises StatusError with the leader's own status."""
         call = (await self._to(leader)).unary_stream(path)(raw, timeout=timeout_s, metadata=_metadata(caller))
         try:
-            async for answer in call:
-                yield answer
-        except grpc.aio.AioRpcError as error:
-            raise StatusError(_status(error, leader)) from error
+            with _in_our_words(leader):
+                async for answer in call:
+                    yield answer
         finally:
             call.cancel()
 
@@ -60,6 +59,21 @@ class Forwarder:
             if old is not None:
                 await old.close()
         return self._channel
+
+
+@contextmanager
+def _in_our_words(leader: tuple[str, str]) -> Iterator[None]:
+    """Turn what a forwarded call ends with into StatusError; our own cancellation passes."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise StatusError(_status(error, leader)) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled us: the channel was closed under the call, because another coordinator leads now.
+        raise StatusError(unavailable(f"{leader[0]} no longer leads", None, 1.0, "leader-changed")) from error
 
 
 def _metadata(caller: Caller) -> tuple[tuple[str, bytes], ...]:

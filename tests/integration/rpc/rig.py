@@ -96,6 +96,8 @@ class MemoryCampaigns:
         self.where = where
         self.kept: dict[str, views.Campaign] = {}
         self.raises: Exception | None = None
+        self.ends = True
+        """False: a watch goes on for ever after its first answers."""
         self.asked: list[tuple[Any, ...]] = []
 
     async def submit(
@@ -123,6 +125,8 @@ class MemoryCampaigns:
             yield campaign(f"{ident}-{number}", by=self.where)
         if self.raises is not None:
             raise self.raises
+        if not self.ends:
+            await asyncio.Event().wait()
 
 
 class MemoryFleet:
@@ -138,7 +142,16 @@ class MemoryFleet:
 class Node:
     """One coordinator as far as the edge goes."""
 
-    def __init__(self, name: str, authority: CertificateAuthority, election: Election, now: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        authority: CertificateAuthority,
+        election: Election,
+        now: Any,
+        region: str = "r1",
+        *,
+        plaintext: bool = False,
+    ) -> None:
         self.name = name
         self.election = election
         self.standing = Standing(name, election)
@@ -152,7 +165,7 @@ class Node:
         self.dial = dialler(lambda: self.tls)
         self.forwarder = Forwarder(self.dial)
         self.keeper = UplinkKeeper(self.sessions, LocalUplink(self.board, name, time.time), self._relay)
-        gate = Gate(IdentityReader(), self._observe, self._refuse)
+        gate = Gate(IdentityReader(region, plaintext), self._observe, self._refuse)
         calls = Calls(
             CampaignRpc(cast("CampaignCalls", self.campaigns)),
             FleetRpc(cast("FleetCalls", MemoryFleet(name))),
@@ -160,7 +173,7 @@ class Node:
             AuditRpc(cast("AuditCalls", None), dict),
         )
         self.server = RpcServer(
-            ServerSettings("127.0.0.1:0", leave_span_s=7.0),
+            ServerSettings("127.0.0.1:0", plaintext=plaintext, leave_span_s=7.0),
             server_credentials(lambda: self.tls),
             gate,
             Edge(gate, self.standing, self.forwarder),
@@ -218,11 +231,12 @@ class Agent:
     def __init__(self, address: str, tls: Tls, host: str, boot_id: str = "boot-1") -> None:
         credentials = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
         self.channel: Any = grpc.aio.secure_channel(address, credentials, options=CLIENT_OPTIONS)
-        self.call: Any = self.channel.stream_stream(
+        method: Any = self.channel.stream_stream(
             "/hostler.v1.AgentService/Session",
             request_serializer=agent_pb2.SessionRequest.SerializeToString,
             response_deserializer=agent_pb2.SessionResponse.FromString,
-        )()
+        )
+        self.call: Any = method()
         self.host = host
         self.boot_id = boot_id
         self.got: list[agent_pb2.SessionResponse] = []
@@ -233,13 +247,7 @@ class Agent:
         hello = agent_pb2.Hello(host_id=self.host, boot_id=self.boot_id)
         await self.say(hello=hello)
         first = await self.call.read()
-        if not isinstance(first, agent_pb2.SessionResponse):
-            raise grpc.aio.AioRpcError(
-                await self.call.code(),
-                grpc.aio.Metadata(),
-                await self.call.trailing_metadata(),
-                await self.call.details(),
-            )
+        assert isinstance(first, agent_pb2.SessionResponse), await self.call.details()
         self.got.append(first)
         self._reading = asyncio.create_task(self._read())
 
@@ -333,7 +341,7 @@ class Fleet:
         return agent
 
     def channel(self, node: Node, name: str = "alice", role: Role = Role.OPERATOR) -> Any:
-        channel = dialler(lambda: self.tls(name, role))(node.address)
+        channel: Any = dialler(lambda: self.tls(name, role))(node.address)
         self._closing.append(channel.close)
         return channel
 
