@@ -42,27 +42,22 @@ FIX_OF_CODE = {
 
 # Paths of API fields and the flags they come from; the longest prefix wins.
 FLAG_OF_FIELD = {
-    "request.limits.max_down": "--max-down",
-    "request.limits.rate": "--rate",
-    "request.limits.waves": "--wave",
-    "request.limits.max_failures": "--max-failures",
-    "request.limits.attempts": "--attempts",
-    "request.limits.deadline_s": "--deadline",
-    "request.limits.windows": "--window",
-    "request.limits.soak_s": "--soak",
-    "request.limits.drain_timeout_s": "--drain-timeout",
-    "request.selector.labels": "-l",
-    "request.selector.hosts": "HOSTS",
-    "request.selector.all": "--all",
-    "request.selector": "HOSTS",
-    "request.operation": "--operation",
-    "request.mode": "--mode",
-    "request.reason": "--reason",
-    "request.force": "--force",
+    "limits.max_down": "--max-down",
+    "limits.rate": "--rate",
+    "limits.waves": "--wave",
+    "limits.max_failures": "--max-failures",
+    "limits.attempts": "--attempts",
+    "limits.deadline_s": "--deadline",
+    "limits.windows": "--window",
+    "limits.soak_s": "--soak",
+    "limits.drain_timeout_s": "--drain-timeout",
     "selector.labels": "-l",
     "selector.hosts": "HOSTS",
     "selector.all": "--all",
     "selector": "HOSTS",
+    "operation": "--operation",
+    "mode": "--mode",
+    "force": "--force",
     "expect_count": "--expect-count",
     "plan_token": "--plan",
     "key": "--key",
@@ -126,7 +121,7 @@ def usage(message: str, *, flag: str = "", fix: str = "") -> Problem:
 
 def flag_of(path: str) -> str:
     """Name the flag that a field path of the API comes from, or the path itself."""
-    bare = path.split("[", 1)[0]
+    bare = path.split("[", 1)[0].removeprefix("request.")
     while bare:
         if bare in FLAG_OF_FIELD:
             return FLAG_OF_FIELD[bare]

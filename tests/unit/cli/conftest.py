@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostler_coordinator.cli import main
 
+from hostler_coordinator.cli import main
 from unit.cli import stand_in
 
 ROOT = Path(__file__).parents[3]
@@ -85,5 +85,5 @@ def child(coordinator: stand_in.StandIn, *arguments: str, **options: Any) -> sub
     }
     environment |= options.pop("environment", {})
     command = [sys.executable, "-m", "hostler_coordinator.cli", *arguments]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=environment, **(streams | options))

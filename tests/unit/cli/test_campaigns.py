@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -9,6 +10,8 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -19,7 +22,7 @@ from unit.cli import stand_in
 from unit.cli.conftest import Cli, child
 
 
-def _end(state: CampaignState, **counts: int):
+def _end(state: CampaignState, **counts: int) -> Callable[[stand_in.Fleet, Campaign], None]:
     def finish(fleet: stand_in.Fleet, campaign: Campaign) -> None:
         changes = {
             "state": state,
@@ -175,7 +178,6 @@ def test_an_interrupted_wait_leaves_the_campaign_running_and_says_so(
 ) -> None:
     process = child(coordinator, "campaign", "submit", "gpu-001", "--yes", "--wait", "-o", "json")
     _until(lambda: any(name == "WatchCampaign" for name, _ in fleet.asked))
-    time.sleep(0.2)  # the watch has been asked for: let the child get into it
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, b"Traceback" in err) == (130, False)
@@ -184,7 +186,7 @@ def test_an_interrupted_wait_leaves_the_campaign_running_and_says_so(
     assert fleet.campaigns["c-1"].state is CampaignState.RUNNING
 
 
-def _until(holds, bound_s: float = 20.0) -> None:
+def _until(holds: Callable[[], bool], bound_s: float = 20.0) -> None:
     deadline = time.monotonic() + bound_s
     while not holds():
         assert time.monotonic() < deadline, "the condition did not come true"
@@ -214,24 +216,23 @@ def test_steering_says_what_is_still_going_to_happen(cli: Cli, fleet: stand_in.F
 
 
 def _script(fleet: stand_in.Fleet) -> None:
-    """Three changes, each once the one before has surely been seen."""
+    """Three changes, each once the one before has been sent."""
     start = fleet.campaigns["c-1"]
     step = InFlight(host="gpu-001", step="acting", since=start.as_of)
     progress = DomainProgress(domain="fabric/ib-a", total=4, done=2, charged=1, limit=3)
     failure = RecentFailure(host="gpu-004", at=start.as_of, cause="no boot within 30 min")
-    for number, changes in enumerate(
-        (
-            {"in_flight": (step,), "domains": (progress,)},
-            {"failures": (failure,), "counts": Counts(succeeded=3, dead_letter=1)},
-            {"state": CampaignState.INCOMPLETE, "state_reason": "dead letters remain"},
-        )
-    ):
-        time.sleep(0.3)
+    steps: tuple[dict[str, Any], ...] = (
+        {"in_flight": (step,), "domains": (progress,)},
+        {"failures": (failure,), "counts": Counts(succeeded=3, dead_letter=1)},
+        {"state": CampaignState.INCOMPLETE, "state_reason": "dead letters remain"},
+    )
+    for number, changes in enumerate(steps):
+        _until(lambda: bool(fleet.watched) and fleet.watched[-1] is fleet.campaigns["c-1"])
         fleet.put(fleet.campaigns["c-1"].model_copy(update={**changes, "as_of": start.as_of + number + 1}))
 
 
 @pytest.fixture
-def running(fleet: stand_in.Fleet):
+def running(fleet: stand_in.Fleet) -> Iterator[None]:
     fleet.put(stand_in.make_campaign("c-1"))
     thread = threading.Thread(target=_script, args=(fleet,))
     thread.start()
@@ -239,9 +240,7 @@ def running(fleet: stand_in.Fleet):
     thread.join(timeout=10)
 
 
-def test_watch_as_json_is_one_document_per_change(running, coordinator: stand_in.StandIn) -> None:
-    import json
-
+def test_watch_as_json_is_one_document_per_change(running: None, coordinator: stand_in.StandIn) -> None:
     process = child(coordinator, "campaign", "watch", "c-1", "-o", "json")
     out, err = process.communicate(timeout=30)
     documents = [json.loads(line) for line in out.splitlines()]
@@ -250,7 +249,7 @@ def test_watch_as_json_is_one_document_per_change(running, coordinator: stand_in
     assert (process.returncode, b"Traceback" in err) == (1, False)
 
 
-def test_watch_without_a_terminal_writes_a_line_per_change(running, cli: Cli) -> None:
+def test_watch_without_a_terminal_writes_a_line_per_change(running: None, cli: Cli) -> None:
     done = cli("campaign", "watch", "c-1")
     lines = done.out.splitlines()
     assert done.status == 1
@@ -260,7 +259,7 @@ def test_watch_without_a_terminal_writes_a_line_per_change(running, cli: Cli) ->
     assert "dead letters remain" in done.err
 
 
-def test_watch_on_a_terminal_draws_bars_steps_and_failures(running, coordinator: stand_in.StandIn) -> None:
+def test_watch_on_a_terminal_draws_bars_steps_and_failures(running: None, coordinator: stand_in.StandIn) -> None:
     leader, follower = pty.openpty()
     environment = {"TERM": "xterm", "COLUMNS": "100", "LINES": "30", "PYTHONIOENCODING": "utf-8"}
     process = child(coordinator, "campaign", "watch", "c-1", stdout=follower, stderr=follower, environment=environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import time
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -70,8 +72,6 @@ def _authority(folder: Path, days: float) -> dict[str, str]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
-    import ipaddress
-
     built = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -95,8 +95,6 @@ def _authority(folder: Path, days: float) -> dict[str, str]:
 def test_fc_d06_json_stays_json_beside_a_warning_about_the_certificate(
     bare_cli: Cli, fleet: stand_in.Fleet, tmp_path: Path
 ) -> None:
-    import grpc
-
     papers = _authority(tmp_path, days=3)
     cert, key = (Path(papers[name]).read_bytes() for name in ("cert", "key"))
     credentials = grpc.ssl_server_credentials([(key, cert)], root_certificates=cert, require_client_auth=True)
@@ -179,8 +177,6 @@ def test_fc_d07_lists_follow_every_page_and_exports_stream(cli: Cli, fleet: stan
 
 
 def test_fc_d07_an_export_that_breaks_off_ends_in_an_error_not_in_silence(cli: Cli, fleet: stand_in.Fleet) -> None:
-    import grpc
-
     fleet.audit = [AuditEntry(id="a", at=1.0, actor="alice", action="host.note")]
     fleet.fails["ExportAudit"] = [stand_in.Refusal(grpc.StatusCode.UNAVAILABLE, "going away")]
     done = cli("audit", "export", "-o", "json")
