@@ -3,7 +3,7 @@
 Files in FOLDER switch its faults: `strict-state` (0xd5 to what does not fit the state), `busy` (0xc0), `cipher-refused`
 (no suite is good enough), `rakp2-illegal` (refuses the name with "illegal parameter"), `mute-after-open` (answers Open
 Session and never the next message), `cuts-passwords` (knows only the first 16 characters), `ignore-off`, `ignore-on`,
-`status-byte` (holds the first byte of Get Chassis Status in hex). `orders` collects what was ordered, `power` is 0 or 1.
+`status-byte` (holds the first byte of Get Chassis Status in hex). `orders` is the log of orders, `power` holds 0 or 1.
 """
 
 from __future__ import annotations
