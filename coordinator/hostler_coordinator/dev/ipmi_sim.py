@@ -142,7 +142,7 @@ set_working_mc 0x20
 
 
 def _emulator_config(inputs: Path, serial: str) -> str:
-    fru = _fru_data(serial)
+    fru = fru_data(serial)
     data = " ".join(f"0x{byte:02x}" for byte in fru)
     psu_states = " ".join(["000000000001011"] * 4)
     inlet_states = " ".join(["000111111000000"] * 4)
@@ -164,7 +164,7 @@ mc_enable 0x20
 """
 
 
-def _fru_data(serial: str) -> bytes:
+def fru_data(serial: str) -> bytes:
     """FRU 0 after the Platform Management FRU specification: a chassis and a board area that both name the serial."""
     text = serial.encode("ascii")
     chassis = _area(bytes([0x01, 0x00, 0x17]) + _field(b"CH1") + _field(text))

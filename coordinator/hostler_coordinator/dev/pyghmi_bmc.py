@@ -1,8 +1,7 @@
-"""A BMC on pyghmi's server class, for development machines where Debian's `ipmi_sim` cannot be had; one process per BMC.
+"""A BMC on pyghmi's server class, for where Debian's `ipmi_sim` cannot be had; the host behind it is not in here.
 
-`python -m hostler_coordinator.dev.pyghmi_bmc ADDRESS PORT CREDENTIALS_REF SERIAL CONTROL_COMMAND`; the control command is
-called exactly as by `ipmi_sim` (see `ipmi_sim.write_config`). The machine behind it is not in here. It has no sensors and
-no event log, and costs some 35 MB, fifty times as much as `ipmi_sim`.
+One process per BMC, started with `argv`. The control command is called exactly as by `ipmi_sim` (see
+`ipmi_sim.write_config`). It has no sensors and no event log, and costs some 35 MB, fifty times as much as `ipmi_sim`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _SUITE_3 = ((8, 0x01, 0x04), (16, 0x01, 0x05), (24, 0x01, 0x10))
 
 
 class StrictSession(serversession.ServerSession):  # type: ignore[misc] # pyghmi ships no types
-    """pyghmi's server answers "cipher suite 3" to whatever is proposed, and its own client then dies; refuse instead."""
+    """pyghmi's server says "cipher suite 3" to whatever is proposed, and its own client then dies; refuse instead."""
 
     def create_open_session_response(self, request: Any) -> Any:
         """Accept cipher suite 3 alone, as a well-kept BMC does; suite 0 in particular is refused."""
