@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import os
@@ -28,6 +28,8 @@ from hostler_contract.pb.hostler.v1.agent_pb2_grpc import AgentServiceServicer, 
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 20.0
+Context = Any
+"""grpc.aio.ServicerContext; its generic is not subscriptable at run time."""
 
 
 async def until(condition: Callable[[], Any], what: str, limit_s: float = WAIT_S) -> Any:
@@ -55,6 +57,9 @@ class Certificates:
             "key": str(self.folder / f"{who}.key"),
         }
 
+    def read(self, who: str) -> dict[str, bytes]:
+        return {name: Path(path).read_bytes() for name, path in self.tls(who).items()}
+
 
 def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
@@ -62,15 +67,15 @@ def _name(text: str) -> x509.Name:
 
 def issue(folder: Path, who: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None, ip: str) -> Any:
     key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(_name(who))
         .issuer_name(issuer[0].subject if issuer else _name(who))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(ip))]), critical=False)
     )
@@ -123,7 +128,7 @@ class Job:
     recorded: bool = True
 
 
-class FakeCoordinator(AgentServiceServicer):  # type: ignore[misc]
+class FakeCoordinator(AgentServiceServicer):
     """Welcomes everybody; hands each host the job it has for it; gives GO; records outcomes."""
 
     def __init__(self, name: str = "fake-1") -> None:
@@ -138,8 +143,7 @@ class FakeCoordinator(AgentServiceServicer):  # type: ignore[misc]
         self._server: grpc.aio.Server | None = None
 
     async def start(self, certificates: Certificates, who: str = "server", port: int = 0) -> str:
-        tls = certificates.tls(who)
-        read = {name: Path(path).read_bytes() for name, path in tls.items()}
+        read = certificates.read(who)
         credentials = grpc.ssl_server_credentials([(read["key"], read["certificate"])], read["ca"], True)
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         add_AgentServiceServicer_to_server(self, self._server)
@@ -169,7 +173,7 @@ class FakeCoordinator(AgentServiceServicer):  # type: ignore[misc]
             self.tell(host_id, assignment=job.assignment)
 
     async def Session(  # noqa: N802 - gRPC's own name
-        self, requests: AsyncIterator[pb.SessionRequest], context: grpc.aio.ServicerContext
+        self, requests: AsyncIterator[pb.SessionRequest], context: Context
     ) -> None:
         if self.refuse is not None:
             await context.abort(self.refuse, "this host is not enrolled here")
@@ -199,7 +203,7 @@ class FakeCoordinator(AgentServiceServicer):  # type: ignore[misc]
             if host.queue is queue:
                 host.queue, host.pulled = None, False
 
-    async def _write(self, queue: asyncio.Queue[pb.SessionResponse], context: grpc.aio.ServicerContext) -> None:
+    async def _write(self, queue: asyncio.Queue[pb.SessionResponse], context: Context) -> None:
         while True:
             await context.write(await queue.get())
 

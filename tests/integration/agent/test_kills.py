@@ -233,7 +233,7 @@ async def test_fc_a13_a_command_that_fails_is_a_failed_attempt_with_its_words(
 ) -> None:
     await attached(coordinator, machines)
     machines.order("h1 fault reboot-fails")
-    await until(lambda: (machines.folder / "hosts/h1/faults").read_text(), "the fault")
+    await until((machines.folder / "hosts/h1/faults").read_text, "the fault")
     job = reboot_job()
     coordinator.give("id-h1", job)
     await until(lambda: job.outcome, "an outcome")
@@ -267,7 +267,7 @@ async def test_fc_a27_an_inhibited_reboot_is_refused_with_who_and_why(
 ) -> None:
     await attached(coordinator, machines)
     machines.order("h1 fault inhibited")
-    await until(lambda: (machines.folder / "hosts/h1/faults").read_text(), "the fault")
+    await until((machines.folder / "hosts/h1/faults").read_text, "the fault")
     job = reboot_job()
     coordinator.give("id-h1", job)
     await until(lambda: job.outcome, "an outcome")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from integration.agent.agent_fixtures import FakeCoordinator, Machines, reboot_job, until
-
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
+from integration.agent.agent_fixtures import FakeCoordinator, Machines, reboot_job, until
 
 
 async def test_a_reboot_is_done_when_another_boot_is_usable(coordinator: FakeCoordinator, machines: Machines) -> None:
