@@ -32,6 +32,12 @@ class SystemdNotifier:
         """STOPPING=1."""
         self._send("STOPPING=1")
 
+    def close(self) -> None:
+        """Give the socket back."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
     def _send(self, text: str) -> None:
         if self._socket is None:
             return

@@ -1,4 +1,4 @@
-"""Builds situations for the tables of the agent's decisions: a healthy, attached host with a task, and changes to it."""
+"""Builds situations for the tables of the agent's decisions: a healthy, attached host, a task, and changes to both."""
 
 from __future__ import annotations
 
