@@ -19,6 +19,7 @@ from hostler_coordinator.cli.profile import Profile, check_endpoints, is_plainte
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
+PLAINTEXT_IDENTITY = "hostler-plaintext-identity"
 ATTEMPTS_MAX = 12
 RETRY_PAUSE_S = 0.25
 ATTEMPT_MIN_S = 1.0
@@ -123,7 +124,10 @@ class Connection:
         return answer
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
-        return (("hostler-caller", self.profile.caller),) if self.profile.caller else ()
+        """Over TLS the certificate says who calls; plaintext on loopback has only the caller's word."""
+        if self.profile.caller and is_plaintext(self.profile):
+            return ((PLAINTEXT_IDENTITY, f"operator/{self.profile.caller}"),)
+        return ()
 
     def _endpoint(self) -> str:
         if not self._checked:

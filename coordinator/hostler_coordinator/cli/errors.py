@@ -109,7 +109,9 @@ class Problem(Exception):
         """The error for a person: what, which fields, who holds it, since when, what to do."""
         word = WORDS_OF_EXIT[self.exit_status]
         lines = [f"hostler: {word}: {self.message}"]
-        lines += [f"  {path}: {text}" for path, text in self.fields if text not in self.message]
+        lines += [
+            f"  {path}: {text}" for path, text in self.fields if not (text in self.message and path in self.message)
+        ]
         named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
         return lines + [f"  {name}: {value}" for name, value in named if value and value not in self.message]
 

@@ -84,6 +84,8 @@ class Fleet:
     audit: list[AuditEntry] = field(default_factory=list)
     submitted: list[cpb.SubmitCampaignRequest] = field(default_factory=list)
     asked: list[tuple[str, Any]] = field(default_factory=list)
+    callers: list[str] = field(default_factory=list)
+    """Who plaintext calls said they came from."""
     watched: list[Campaign] = field(default_factory=list)
     """Every state that a watch has sent."""
     fails: dict[str, list[Refusal]] = field(default_factory=dict)
@@ -166,6 +168,9 @@ class Edge:
 
     def answer(self, name: str, request: Any, context: grpc.ServicerContext, work: Callable[[], Any]) -> Any:
         self.fleet.asked.append((name, request))
+        claims = dict(context.invocation_metadata())
+        if "hostler-plaintext-identity" in claims:
+            self.fleet.callers.append(claims["hostler-plaintext-identity"])
         try:
             if waiting := self.fleet.fails.get(name):
                 raise waiting.pop(0)

@@ -13,8 +13,12 @@ from google.protobuf import descriptor_pool
 from google.rpc import error_details_pb2
 
 from hostler_coordinator.cli import api
+from hostler_coordinator.cli.connection import PLAINTEXT_IDENTITY
 from hostler_coordinator.cli.errors import EXIT_OF_CODE, Problem, flag_of
 from hostler_coordinator.cli.profile import is_loopback, load_profile
+from hostler_coordinator.refusals import BadField
+from hostler_coordinator.rpc.identity import PLAINTEXT_CLAIM
+from hostler_coordinator.rpc.statuses import status_of
 from unit.cli import stand_in
 from unit.cli.conftest import Cli
 
@@ -181,3 +185,22 @@ def test_a_field_path_is_shown_as_the_flag_it_came_from() -> None:
 def test_codes_without_an_entry_mean_unavailable() -> None:
     assert Problem("UNKNOWN", "x").exit_status == 5
     assert set(EXIT_OF_CODE.values()) == {1, 2, 3, 4, 130}
+
+
+def test_plaintext_names_the_caller_as_the_coordinator_reads_it(
+    bare_cli: Cli, coordinator: stand_in.StandIn, fleet: stand_in.Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOSTLER_CALLER", "alice")
+    assert bare_cli("--endpoint", coordinator.endpoint, "--insecure-loopback", "status").status == 0
+    assert PLAINTEXT_IDENTITY == PLAINTEXT_CLAIM
+    assert fleet.callers == ["operator/alice"]
+
+
+def test_a_bad_field_is_shown_under_its_flag(cli: Cli, fleet: stand_in.Fleet) -> None:
+    status = status_of(BadField("limits.max_down[0]", "fabric=0", "lets nothing start", "give at least 1"))
+    bad = error_details_pb2.BadRequest()
+    assert any(detail.Unpack(bad) for detail in status.details)
+    fleet.fails["PlanCampaign"] = [stand_in.Refusal(grpc.StatusCode.INVALID_ARGUMENT, status.message, (bad,))]
+    done = cli("campaign", "plan", "gpu-001", "--max-down", "fabric=0")
+    assert done.status == 2
+    assert "--max-down: lets nothing start; give at least 1" in done.err
