@@ -102,6 +102,8 @@ async def _cycle(walk: Walk) -> CycleResult:
     await walk.verify_serial()
     await walk.save_sel()
     if await walk.settled_state() is PowerState.OFF:
+        if not walk.settings.on_if_off:
+            return walk.result(Outcome.FAILED, "the host is off, and this order does not permit switching it on")
         await _bring_on(walk, walk.confirm)
         text = await _ended_on(walk, "the host was off already and has been switched on")
         return walk.result(Outcome.POWERED_ON, text)

@@ -90,7 +90,8 @@ class CycleSettings:
     sooner was not shut down gracefully (FC-B18). `off_limit_s` is long because BMCs have been seen to show the old
     state for 180 s (FC-B03): giving up sooner leaves a host off that nobody switches on again. Without
     `force` a host that ignores the soft step stays on. `serial_unreadable_ok` lets a walk go on when the inventory
-    knows a serial number and the BMC tells none; a *different* number always stops it.
+    knows a serial number and the BMC tells none; a *different* number always stops it. Without `on_if_off` a host that
+    is found off stays off (FC-B02); a walk that is started again after our own off must have it.
     """
 
     soft_s: float = 0.0
@@ -105,6 +106,7 @@ class CycleSettings:
     sel_deadline_s: float = 15.0
     save_sel: bool = True
     serial_unreadable_ok: bool = False
+    on_if_off: bool = True
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ async def test_each_verb_does_to_the_machine_what_it_says(bmc_pool: BmcPool, sta
     assert (await bmc_pool.call(machine.target, Verb.STATUS)).state is PowerState.ON
     assert (await bmc_pool.call(machine.target, Verb.SERIAL)).serials == ("SN0000",)
     assert (await bmc_pool.call(machine.target, Verb.LOCATE_ON)).ok
+    assert (await bmc_pool.call(machine.target, Verb.LOCATE_OFF)).ok
     assert (await bmc_pool.call(machine.target, Verb.OFF, yes)).ok
     assert machine.power == "off"
     assert (await bmc_pool.call(machine.target, Verb.STATUS)).state is PowerState.OFF

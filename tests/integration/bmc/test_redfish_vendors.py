@@ -279,6 +279,17 @@ async def test_serials_of_system_and_chassis_are_told(bmc_pool: BmcPool, redfish
     assert (await bmc_pool.call(bmc, Verb.SERIAL)).serials == ("SN1", "CH1")
 
 
+async def test_the_bmc_itself_is_restarted_through_its_manager(bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget):
+    target = "/redfish/v1/Managers/1/Actions/Manager.Reset"
+    action = {"target": target, "ResetType@Redfish.AllowableValues": ["ForceRestart"]}
+    redfish.resources[SYSTEM]["Links"] = {"ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}]}
+    redfish.resources["/redfish/v1/Managers/1"] = {"Actions": {"#Manager.Reset": action}}
+    redfish.resources[target] = {}
+    assert (await bmc_pool.call(bmc, Verb.COLD_RESET, yes)).ok
+    assert ("POST", target, {"ResetType": "ForceRestart"}) in redfish.requests
+    assert redfish.reset_types == []
+
+
 async def test_the_event_log_is_read_newest_last(bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget):
     redfish.resources[SYSTEM]["LogServices"] = {"@odata.id": f"{SYSTEM}/LogServices"}
     members = [{"@odata.id": f"{SYSTEM}/LogServices/Audit"}, {"@odata.id": f"{SYSTEM}/LogServices/Sel"}]

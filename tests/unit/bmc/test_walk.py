@@ -133,6 +133,14 @@ async def test_fc_b02_a_host_that_is_off_is_only_switched_on_and_the_result_says
     assert bmc.orders() == [Verb.ON]
 
 
+async def test_fc_b02_a_host_that_is_off_stays_off_where_switching_on_is_not_permitted(bmc: InMemoryBmc):
+    bmc.power = OFF
+    result = await cycle(bmc, on_if_off=False)
+    assert (result.outcome, result.state, result.left_off) == (Outcome.FAILED, OFF, False)
+    assert "does not permit" in result.text
+    assert bmc.sent == []
+
+
 async def test_fc_b02_wrong_state_leads_to_reading_again_not_to_a_failure(bmc: InMemoryBmc):
     """0xd5 to the off, because the host went off by itself in between."""
     bmc.faults[Verb.OFF] = FaultClass.WRONG_STATE
