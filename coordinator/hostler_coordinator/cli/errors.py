@@ -109,9 +109,8 @@ class Problem(Exception):
         """The error for a person: what, which fields, who holds it, since when, what to do."""
         word = WORDS_OF_EXIT[self.exit_status]
         lines = [f"hostler: {word}: {self.message}"]
-        lines += [
-            f"  {path}: {text}" for path, text in self.fields if not (text in self.message and path in self.message)
-        ]
+        new = ((path, text) for path, text in self.fields if text not in self.message or path not in self.message)
+        lines += [f"  {path}: {text}" for path, text in new]
         named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
         return lines + [f"  {name}: {value}" for name, value in named if value and value not in self.message]
 
@@ -156,7 +155,7 @@ def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
         message=text,
         reason=info.reason,
         fields=tuple((path, what) for path, what in fields if what != text),
-        holder=metadata.pop("holder", "") or ", ".join(dict.fromkeys(holders)),
+        holder=metadata.pop("holder", "") or ("" if from_server else ", ".join(dict.fromkeys(holders))),
         since=metadata.pop("since", ""),
         fix=metadata.pop("fix", "") or metadata.pop("next_step", "") or FIX_OF_CODE.get(code, ""),
         details=metadata,
@@ -194,7 +193,7 @@ def _bad_fields(detail: Any) -> list[tuple[str, str]]:
 
 
 def _violations(detail: Any) -> tuple[list[tuple[str, str]], list[str]]:
-    """Preconditions that do not hold; their subject is who or what holds them."""
+    """Preconditions that do not hold, with their subjects: the best guess at a holder where nobody names one."""
     failure = error_details_pb2.PreconditionFailure()
     detail.Unpack(failure)
     lines = [(item.subject or item.type, item.description) for item in failure.violations]

@@ -170,7 +170,7 @@ class Edge:
         self.fleet.asked.append((name, request))
         claims = dict(context.invocation_metadata())
         if "hostler-plaintext-identity" in claims:
-            self.fleet.callers.append(claims["hostler-plaintext-identity"])
+            self.fleet.callers.append(str(claims["hostler-plaintext-identity"]))
         try:
             if waiting := self.fleet.fails.get(name):
                 raise waiting.pop(0)

@@ -158,21 +158,24 @@ def test_each_code_has_its_exit_status(cli: Cli, fleet: stand_in.Fleet, code: gr
 
 def test_a_refusal_names_thing_holder_reason_since_and_next_step(cli: Cli, fleet: stand_in.Fleet) -> None:
     failure = error_details_pb2.PreconditionFailure()
-    failure.violations.add(type="hold", subject="hold-7 of bob", description="BIOS update until 22:00Z")
-    details = (stand_in.info("held", since="2026-12-01T00:00:00Z", fix="hostler hold remove hold-7"), failure)
+    failure.violations.add(type="held", subject="gpu-001", description="BIOS update until 22:00Z")
+    details = (
+        stand_in.info("held", holder="hold-7 of bob", since="2026-12-01T00:00:00Z", fix="hostler hold remove hold-7"),
+        failure,
+    )
     refusal = stand_in.Refusal(grpc.StatusCode.FAILED_PRECONDITION, "gpu-001 may not be drained", details)
     fleet.fails["DrainHosts"] = [refusal, refusal]
     lines = cli("host", "drain", "gpu-001").err.splitlines()
     assert lines == [
         "hostler: refused: gpu-001 may not be drained",
-        "  hold-7 of bob: BIOS update until 22:00Z",
+        "  gpu-001: BIOS update until 22:00Z",
         "  held by: hold-7 of bob",
         "  since: 2026-12-01T00:00:00Z",
         "  next: hostler hold remove hold-7",
     ]
     error = cli("host", "drain", "gpu-001", "-o", "json").json()["error"]
     assert (error["holder"], error["reason"], error["fix"]) == ("hold-7 of bob", "held", "hostler hold remove hold-7")
-    assert error["fields"] == [{"field": "hold-7 of bob", "message": "BIOS update until 22:00Z"}]
+    assert error["fields"] == [{"field": "gpu-001", "message": "BIOS update until 22:00Z"}]
 
 
 def test_a_field_path_is_shown_as_the_flag_it_came_from() -> None:
