@@ -110,13 +110,13 @@ class Board:
             if seen.heard_at < at <= now:
                 seen.heard_at = at
 
-    def detached(self, host: str, via: str, session: int, _reason: str, _now: float) -> None:
+    def detached(self, host: str, via: str, session: int, reason: str, now: float) -> None:  # noqa: ARG002 - one shape
         """The session ended. When it was last heard stays, and so does its last report: evidence does not expire."""
         seen = self._current(host, via, session)
         if seen is not None:
             self._disconnect(seen)
 
-    def forget_via(self, coordinator: str, _now: float) -> None:
+    def forget_via(self, coordinator: str, now: float) -> None:  # noqa: ARG002 - events have one shape
         """The relay of a coordinator broke: its sessions are no longer connected; when they were heard stays."""
         for seen in self.sightings.values():
             if seen.via == coordinator and seen.connected:

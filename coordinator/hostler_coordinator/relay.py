@@ -116,6 +116,7 @@ class RelayUplink:
     async def run(self) -> None:
         """Keep a relay to this leader open, with full jitter between tries; ends only by cancellation."""
         tries = 0
+        told = ""
         while True:
             try:
                 await self._relay_once()
@@ -126,7 +127,9 @@ class RelayUplink:
                 why = str(error) or "no answer in time"
             tries = 1 if self.connected else tries + 1
             self._disconnect()
-            log.warning("relay broke", leader=self._leader, address=self._address, why=why, tries=tries)
+            if why != told or tries == 1:  # the same cause again and again is said once
+                log.warning("relay broke", leader=self._leader, address=self._address, why=why, tries=tries)
+                told = why
             cap_s = min(self._settings.retry_cap_s, self._settings.retry_first_s * 2 ** min(tries, 10))
             await asyncio.sleep(self._chance.uniform(0.0, cap_s))
 

@@ -49,6 +49,7 @@ CLIENT_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.enable_http_proxy", 0),  # coordinators talk to each other, whatever the environment says
     ("grpc.use_local_subchannel_pool", 1),  # a fresh channel means a fresh connection
 )
 

@@ -287,6 +287,9 @@ class FreezingProxy:
     def freeze(self) -> None:
         self._thawed.clear()
 
+    def thaw(self) -> None:
+        self._thawed.set()
+
     async def stop(self) -> None:
         assert self._server is not None
         self._server.close()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from random import Random
 
 import grpc
 import pytest
 
+from hostler_agent import session as messages
+from hostler_agent.client import ClientSettings, GrpcCoordinators, TlsFiles
 from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2, work_pb2
+from hostler_contract.work import Token
 from hostler_coordinator.live import ReportKind
 from hostler_coordinator.pki import Role
 from hostler_coordinator.relay import RELAY_METHOD
@@ -170,6 +174,26 @@ async def test_keepalive_ends_frozen_sessions_and_relays_in_time(fleet: Fleet) -
     await until(lambda: fleet.one.router.coordinators == (), "the leader notices the follower", 15.0)
     await until(lambda: len(fleet.two.sessions) == 0, "the follower notices the agent", 15.0)
     assert time.monotonic() - began < 15.0
+
+    to_leader.thaw()
+    await until(lambda: relay.connected and fleet.one.router.coordinators == ("c2",), "the relay heals by itself", 15.0)
+
+
+async def test_the_products_own_agent_attaches_and_is_served(fleet: Fleet) -> None:
+    files = fleet.authority.issue("h1", Role.AGENT, now=fleet.now)
+    tls = TlsFiles(files.ca, files.cert, files.key)
+    coordinators = GrpcCoordinators([fleet.two.address], tls, Random(1), ClientSettings())
+    session = await coordinators.attach(lambda: messages.Hello(host_id="h1", boot_id="boot-1"))
+    await connected(fleet, "h1", "c2")
+    assert session.welcome.coordinator == "c2"
+    await session.send(messages.Pull())
+    await until(lambda: fleet.one.board.sightings["h1"].wants_work, "the pull arrives")
+    assert fleet.one.router.send("h1", assignment())
+    received = await asyncio.wait_for(session.receive(), 10)
+    assert isinstance(received, messages.Assignment)
+    assert received.token == Token(epoch=1, counter=7)
+    await session.close()
+    await until(lambda: not fleet.one.board.sightings["h1"].connected, "it is detached")
 
 
 async def test_an_agent_may_speak_for_its_own_host_only(fleet: Fleet) -> None:
