@@ -27,11 +27,11 @@ STREAM_RETRIES_MAX = 20
 RECEIVED_BYTES_MAX = 8 * 1024 * 1024
 PAPER_BYTES_MAX = 1024 * 1024
 
-# Without ping_timeout_ms a frozen peer goes unnoticed for over a minute; the pings are rare enough for any server.
+# Without ping_timeout_ms a frozen peer goes unnoticed for over a minute. Coordinators take pings this often.
 CHANNEL_OPTIONS = (
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.keepalive_time_ms", 8_000),
+    ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.ping_timeout_ms", 4_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", RECEIVED_BYTES_MAX),
     ("grpc.enable_retries", 0),
