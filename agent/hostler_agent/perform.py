@@ -53,8 +53,16 @@ class Performer:
         self._journal = journal
         self._drain = drain
         self._clock = clock
-        self._log = log
+        self._plain_log = log
         self._pauses = pauses
+
+    @property
+    def _log(self) -> Logger:
+        """Every line of the work names campaign, task and token."""
+        order = self._entry.order
+        if order is None:
+            return self._plain_log
+        return self._plain_log.bind(campaign=order.campaign_id, task=order.task_id, token=str(order.token))
 
     async def perform(self, step: NextStep) -> None:
         """Do it."""
@@ -127,11 +135,11 @@ class Performer:
         try:
             look = await self._drain.mark(drain_owner(order.task_id))
         except DrainError as error:
-            self._log.error("drain failed", task=order.task_id, error=str(error))
+            self._log.error("drain failed", error=str(error))
             self._board.update(drain=DrainProgress(DrainState.FAILED, now, None, str(error)))
             return
         if look.owner not in {"", drain_owner(order.task_id)}:
-            self._log.info("host was drained already; that mark is left", task=order.task_id, owner=look.owner)
+            self._log.info("host was drained already; that mark is left", owner=look.owner)
             if not await self._save(self._entry.model_copy(update={"drained_for": "", "drain_boot": ""})):
                 return
         await self._drain_seen(DrainProgress(DrainState.MARKED, now), look)
@@ -154,12 +162,12 @@ class Performer:
         try:
             await self._drain.undo(drain_owner(task_id))
         except DrainError as error:
-            self._log.error("drain mark not undone", task=task_id, error=str(error))
+            self._log.error("drain mark not undone", mark=task_id, error=str(error))
             self._board.update(undo_after=self._clock.now() + self._pauses.undo_retry_s, undo_text=str(error))
             return
         left = self._entry.model_copy(update={"drained_for": "", "drain_boot": ""})
         await self._save_if_possible(left)
-        self._log.info("drain mark undone", task=task_id)
+        self._log.info("drain mark undone", mark=task_id)
 
     # --- intent and act -----------------------------------------------------------------------------------------------
 
@@ -207,11 +215,9 @@ class Performer:
         now = self._clock.now()
         self._board.update(go=None, acting_since=now, started_at=None)
         if ticket is None or now >= ticket.expires_at:
-            self._log.warning("GO expired before the command", task=order.task_id)
+            self._log.warning("GO expired before the command")
             return
-        self._log.warning(
-            "acting", task=order.task_id, campaign=order.campaign_id, actor=order.actor, reason=order.reason
-        )
+        self._log.warning("acting", actor=order.actor, reason=order.reason)
         await self._progress(Step.ACTING)
         operation = OPERATIONS[order.operation] if order.operation else None
         assert operation is not None, "accepted orders have a known operation"  # noqa: S101 - a bug, and bugs crash
@@ -219,7 +225,7 @@ class Performer:
         if now >= ticket.expires_at:
             return
         result = await operation.act(self._host, order)
-        self._log.info("command given", task=order.task_id, result=result.state, text=result.text)
+        self._log.info("command given", result=result.state, text=result.text)
         self._board.update(act=Act(result.state, now, result.text))
 
     # --- outcome ------------------------------------------------------------------------------------------------------
@@ -235,7 +241,7 @@ class Performer:
             boot_id=self._board.situation.boot_id,
             permanent=step.permanent,
         )
-        self._log.info("outcome", task=order.task_id, kind=step.kind, code=step.code, text=step.text)
+        self._log.info("outcome", kind=step.kind, code=step.code, text=step.text)
         if step.kind is OutcomeKind.REFUSED:
             self._board.update(pull_after=self._clock.now() + self._pauses.refusal_pause_s)
         self._board.update(go=None, stop=None, act=None)
