@@ -22,6 +22,7 @@ from hostler_coordinator import ledger
 from hostler_coordinator.lifecycle import CHARGED, Event, step
 from hostler_coordinator.planner.actions import (
     ChargeDead,
+    Forget,
     Move,
     MoveCampaign,
     RaiseToken,
@@ -67,6 +68,8 @@ def enact(draft: Draft, world: World, action: Action) -> None:
             draft.put(claim.model_copy(update={"token": max(token, claim.token)}))
         case MoveCampaign():
             _move_campaign(draft, world, action)
+        case Forget():
+            _forget(draft, world, action)
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------
@@ -301,6 +304,17 @@ def _move_campaign(draft: Draft, world: World, action: MoveCampaign) -> None:
     draft.put(campaign.model_copy(update=update))
     if action.state is not CampaignState.RUNNING:
         _audit(draft, world, f"campaign.{action.state.value}", campaign=action.campaign, reason=action.reason)
+
+
+def _forget(draft: Draft, world: World, action: Forget) -> None:
+    campaign = _campaign(draft, action.campaign)
+    if campaign.summary is None:
+        counts = {state.value: count for state, count in world.state.counts(campaign.id).items() if count}
+        draft.put(campaign.model_copy(update={"summary": counts}))
+    for host in action.tasks:
+        draft.delete(f"tasks/{campaign.id}/{host}")
+    for chunk in action.chunks:
+        draft.delete(f"targets/{campaign.id}/{chunk:05d}")
 
 
 # -- shared by the above ---------------------------------------------------------------------------------------------

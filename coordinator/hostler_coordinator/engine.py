@@ -79,6 +79,7 @@ class Engine:
         self._alive = alive
         self._observer = observer
         self._since = clock.now()
+        self._looked_back_at = self._since
         self._news = asyncio.Event()
         self._sent: dict[str, tuple[float, set[tuple[object, ...]]]] = {}
         self._boots = learned.Boots()
@@ -124,7 +125,10 @@ class Engine:
         self._news.clear()
         world = self.world()
         self._boots.learn(world)
-        result = plan(world)
+        look_back = world.now - self._looked_back_at >= self._policy.retention_check_s
+        if look_back:
+            self._looked_back_at = world.now
+        result = plan(world, look_back=look_back)
         self.plan = result
         moved = await self._apply(world, result.actions)
         after = self.world() if moved else world

@@ -34,8 +34,6 @@ class Policy:
     boots_to_learn: int = 5
     usable_timeout_s: float = 900.0
     """From a new boot id to post-boot checks passed."""
-    attempts: int = 2
-    """Attempts through the agent, where the campaign says nothing."""
     refusals: int = 100
     """Refusals (busy, inhibited) before a person is called."""
     refusal_pause_s: float = 60.0
@@ -59,8 +57,7 @@ class Policy:
     """Larger campaigns need a person's yes or the exact count."""
     blocked_alert_s: float = 900.0
     """A campaign blocked by a full budget for this long calls a person."""
-    reserve_batch: int = 30
-    """Reservations in one transaction."""
-    drain_timeout_s: float = 900.0
     retention_s: float = 30 * 86400.0
-    """Ended campaigns are kept whole this long, then as a summary."""
+    """Ended campaigns are kept whole this long, then as one record with a summary."""
+    retention_check_s: float = 60.0
+    """Every this often one batch of records that are kept no longer is deleted."""

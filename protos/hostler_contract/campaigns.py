@@ -111,6 +111,8 @@ class CampaignRecord(Record):
     ended_at: Instant | None = None
     target_count: int
     chunk_count: int
+    summary: dict[str, int] | None = None
+    """Targets by the state they ended in, once their tasks are kept no longer."""
     failures_forgiven: int = 0
     """Failures counted before the last resume; the failure limit counts anew from there."""
 

@@ -39,7 +39,6 @@ def policy(shape: Shape) -> dict[str, float]:
         "backoff_first_s": 1.0,
         "backoff_cap_s": 5.0,
         "intent_lifetime_s": 45.0,
-        "drain_timeout_s": 30.0,
         "blocked_alert_s": 60.0,
     }
 

@@ -114,4 +114,15 @@ class MoveCampaign:
     reason: str
 
 
-Action = Reserve | Move | Rescue | ChargeDead | UnchargeDead | RecordBoot | RaiseToken | MoveCampaign
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Keep an old campaign as one record with its summary: its tasks and targets go, a batch at a time."""
+
+    campaign: str
+    tasks: tuple[str, ...]
+    """Hosts whose task records go now."""
+    chunks: tuple[int, ...]
+    """Chunks of targets that go now; only with the last tasks."""
+
+
+Action = Reserve | Move | Rescue | ChargeDead | UnchargeDead | RecordBoot | RaiseToken | MoveCampaign | Forget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hostler_coordinator.planner import campaigns, hosts, starts, tasks
+from hostler_coordinator.planner import campaigns, hosts, retention, starts, tasks
 from hostler_coordinator.planner.actions import Why
 from hostler_coordinator.planner.gates import Room
 from hostler_coordinator.planner.starts import Waiting
@@ -39,8 +39,11 @@ class Plan:
             self.look_again_at = at if self.look_again_at is None else min(self.look_again_at, at)
 
 
-def plan(world: World) -> Plan:
-    """Decide everything that can be decided now. Planning again on the applied result yields nothing new."""
+def plan(world: World, *, look_back: bool = False) -> Plan:
+    """Decide everything that can be decided now. Planning again on the applied result yields nothing new.
+
+    look_back: also look for old campaigns, which is done seldom.
+    """
     room = Room.of(world)
     result = Plan(brakes=room.brakes)
     # 1. Hosts first: their new boots and deaths change the ledgers, and mass reboots pause campaigns below.
@@ -57,6 +60,9 @@ def plan(world: World) -> Plan:
             result.actions.extend(starts.decide(world, campaign, room, waiting))
             result.waiting[campaign.id] = waiting
         result.again_at(campaign.deadline_at if campaign.deadline_at and campaign.deadline_at > world.now else None)
+    # 5. Housekeeping, seldom and in small pieces.
+    if look_back:
+        result.actions.extend(retention.decide(world))
     _alarms(world, result)
     return result
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hostler_contract.campaigns import CampaignState, ResolvedLimits, Window
 from hostler_contract.domains import CauseKind
 from hostler_contract.hosts import Hold
@@ -18,7 +20,6 @@ FAST = Policy(
     backoff_cap_s=20.0,
     usable_timeout_s=60.0,
     pull_timeout_s=60.0,
-    drain_timeout_s=10.0,
 )
 
 
@@ -399,3 +400,16 @@ async def test_the_campaigns_deadline_takes_back_what_was_not_let_go_and_fails_t
     boots = sum(len(machine.boots) for machine in fleet.machines.values())
     assert 2 <= boots <= 4
     assert not fleet.store.state.charges
+
+
+async def test_an_old_campaign_is_kept_as_one_record_with_its_summary() -> None:
+    policy = replace(FAST, retention_s=100.0, retention_check_s=10.0)
+    fleet = Fleet(70, policy=policy, boot_s=1.0)
+    fleet.campaign(limits(domains={"fabric/ib-a": 70}))
+    await fleet.run(60, lambda: ended(fleet))
+    assert len(fleet.store.state.tasks("c-1")) == 70
+    await fleet.run(150)
+    record = fleet.store.state.campaigns["c-1"]
+    assert record.summary == {"succeeded": 70}
+    assert not fleet.store.state.tasks("c-1")
+    assert not fleet.store.state.targets("c-1")
