@@ -69,6 +69,6 @@ def test_the_environment_goes_over_the_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_policy_override_keeps_its_type(tmp_path: Path) -> None:
-    bounds = load(write(tmp_path / "c.yaml", policy={"attempts": 3, "silence_s": 4})).bounds()
-    assert (bounds.attempts, bounds.silence_s) == (3, 4.0)
-    assert isinstance(bounds.attempts, int)
+    bounds = load(write(tmp_path / "c.yaml", policy={"rescues": 3, "silence_s": 4})).bounds()
+    assert (bounds.rescues, bounds.silence_s) == (3, 4.0)
+    assert isinstance(bounds.rescues, int)
