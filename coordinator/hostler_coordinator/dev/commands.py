@@ -208,7 +208,9 @@ def demo(
     output: Annotated[Format, typer.Option("--output", "-o", help="table or json.")] = Format.TABLE,
     hosts: Annotated[int, typer.Option(min=8, max=200, help="How many machines.")] = 24,
     folder: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Folder of the fleet; kept.")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the fleet running afterwards.")] = False,
+    keep: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--keep", help="Leave the fleet running afterwards.")
+    ] = False,
 ) -> None:
     """The main job on a small fleet of its own: a rolling reboot under faults, judged by the ground truth.
 
