@@ -12,6 +12,7 @@ from hostler_agent.client import ClientSettings, GrpcCoordinators, TlsFiles
 from hostler_agent.config import Settings
 from hostler_agent.decide import Pauses, Situation
 from hostler_agent.drain import HookDrain, NoDrain
+from hostler_agent.endpoints import RememberedEndpoints
 from hostler_agent.journal import FileJournal
 from hostler_agent.logs import Logger
 from hostler_agent.loop import Agent
@@ -60,6 +61,7 @@ def coordinators_of(settings: Settings, chance: random.Random) -> GrpcCoordinato
             keepalive_interval_s=limits.keepalive_interval_s,
             ping_timeout_s=limits.ping_timeout_s,
         ),
+        RememberedEndpoints(settings.journal.with_name("coordinators.json")),
     )
 
 

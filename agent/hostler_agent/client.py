@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 from pydantic import BaseModel, ValidationError
 
+from hostler_agent.endpoints import ENDPOINTS_MAX, RememberedEndpoints
 from hostler_agent.ports import AttachError, SessionLostError
 from hostler_agent.session import (
     Assignment,
@@ -34,7 +35,6 @@ from hostler_contract.codec import UnknownEnumValueError, fill_message, from_mes
 from hostler_contract.pb.hostler.v1 import agent_pb2
 from hostler_contract.pb.hostler.v1.agent_pb2_grpc import AgentServiceStub
 
-ENDPOINTS_MAX = 32
 MESSAGE_MAX_BYTES = 1 << 20
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
 Stream = Any
@@ -139,10 +139,16 @@ class GrpcCoordinators:
     """
 
     def __init__(
-        self, endpoints: Sequence[str], tls: TlsFiles | None, chance: random.Random, settings: ClientSettings
+        self,
+        endpoints: Sequence[str],
+        tls: TlsFiles | None,
+        chance: random.Random,
+        settings: ClientSettings,
+        remembered: RememberedEndpoints,
     ) -> None:
         self._configured = tuple(endpoints)
-        self._learned: tuple[str, ...] = ()
+        self._remembered = remembered
+        self._learned = remembered.load()
         self._tls = tls
         self._chance = chance
         self._settings = settings
@@ -187,7 +193,10 @@ class GrpcCoordinators:
         return self._untried.pop()
 
     def _learn(self, endpoints: Sequence[str]) -> None:
-        self._learned = tuple(endpoints[:ENDPOINTS_MAX])
+        named = tuple(endpoints[:ENDPOINTS_MAX])
+        if named and named != self._learned:
+            self._learned = named
+            self._remembered.save(named)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
         options = self._options()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -185,7 +188,10 @@ async def test_reattach_leads_to_the_other_coordinator_named_in_the_welcome(
         coordinator.refuse = grpc.StatusCode.UNAVAILABLE
         coordinator.tell("id-h1", reattach=pb.Reattach(span_s=0.1, reason="leaving"))
         await until(lambda: other.host("id-h1").pulled, "the other coordinator is asked for work")
-        assert machines.boots() == 1
+        job = reboot_job()
+        other.give("id-h1", job)
+        await until(lambda: job.outcome, "an outcome, through an endpoint remembered across the boot")
+        assert (kind_of(job), machines.boots()) == ("done", 2)
     finally:
         await other.stop()
 
@@ -361,6 +367,50 @@ async def test_fc_a25_a_damaged_journal_is_kept_aside_and_reported(
     coordinator.give("id-h1", job)
     await until(lambda: job.outcome, "an outcome")
     assert (kind_of(job), machines.boots()) == ("done", 2)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tiny", str(folder)], check=False)
+    if done.returncode != 0:
+        pytest.skip("no right to mount; unit/agent/test_journal.py covers the rule with a file size limit")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_fc_a25_a_full_disk_refuses_the_work_until_there_is_space(
+    coordinator: FakeCoordinator, machines: Machines, tiny: Path
+) -> None:
+    await attached(coordinator, machines, agent={"journal": str(tiny / "journal.json")})
+    pid, ballast = machines.pid(), tiny / "ballast"
+    fill(ballast)
+    job, host = reboot_job(), coordinator.host("id-h1")
+    coordinator.give("id-h1", job)
+    await until(lambda: job.outcome, "an outcome")
+    assert job.outcome is not None
+    assert (kind_of(job), job.outcome.code) == ("refused", "journal-no-space")
+    assert job.outcome.text == "cannot persist intent: no space"
+    assert (machines.boots(), machines.pid()) == (1, pid)
+    ballast.unlink()
+    await until(lambda: host.pulled, "the agent asks again")
+    again = reboot_job(counter=2)
+    coordinator.give("id-h1", again)
+    await until(lambda: again.outcome, "an outcome")
+    assert (kind_of(again), machines.boots()) == ("done", 2)
+
+
+def fill(ballast: Path) -> None:
+    descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    try:
+        while os.write(descriptor, b"x" * 1024):
+            pass
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def test_certificates_are_made_by_one_authority(tmp_path: Path) -> None:
