@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from random import Random
 
 import grpc
@@ -11,6 +12,7 @@ import pytest
 
 from hostler_agent import session as messages
 from hostler_agent.client import ClientSettings, GrpcCoordinators, TlsFiles
+from hostler_agent.endpoints import RememberedEndpoints
 from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2, work_pb2
 from hostler_contract.work import Token
 from hostler_coordinator.live import ReportKind
@@ -179,10 +181,12 @@ async def test_keepalive_ends_frozen_sessions_and_relays_in_time(fleet: Fleet) -
     await until(lambda: relay.connected and fleet.one.router.coordinators == ("c2",), "the relay heals by itself", 15.0)
 
 
-async def test_the_products_own_agent_attaches_and_is_served(fleet: Fleet) -> None:
+async def test_the_products_own_agent_attaches_and_is_served(fleet: Fleet, tmp_path: Path) -> None:
     files = fleet.authority.issue("h1", Role.AGENT, now=fleet.now)
     tls = TlsFiles(files.ca, files.cert, files.key)
-    coordinators = GrpcCoordinators([fleet.two.address], tls, Random(1), ClientSettings())
+    coordinators = GrpcCoordinators(
+        [fleet.two.address], tls, Random(1), ClientSettings(), RememberedEndpoints(tmp_path / "endpoints")
+    )
     session = await coordinators.attach(lambda: messages.Hello(host_id="h1", boot_id="boot-1"))
     await connected(fleet, "h1", "c2")
     assert session.welcome.coordinator == "c2"
