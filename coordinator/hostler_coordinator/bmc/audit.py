@@ -66,7 +66,8 @@ async def _ask(tool: str, target: BmcTarget, username: str, wait_s: float) -> st
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), wait_s)
+        async with asyncio.timeout(wait_s):
+            said, _ = await process.communicate()
     except TimeoutError:
         return ""
     finally:

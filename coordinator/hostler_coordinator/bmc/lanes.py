@@ -45,7 +45,8 @@ class Lane:
     @contextlib.asynccontextmanager
     async def worker(self, wait_s: float) -> AsyncIterator[WorkerProcess]:
         """Borrow a worker; TimeoutError when none is free within `wait_s` seconds."""
-        await asyncio.wait_for(self._free.acquire(), wait_s)
+        async with asyncio.timeout(wait_s):
+            await self._free.acquire()
         worker = self._idle.pop() if self._idle else self._start()
         self._busy.add(worker)
         try:

@@ -190,8 +190,10 @@ class Walk:
             await self._progress(fact)
             return
         # We may have switched the host off: a store that fails or freezes now must not keep it off.
+        # (`timeout`, not `wait_for`: the latter may swallow a cancellation of the walk.)
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._progress(fact), PROGRESS_WAIT_S)
+            async with asyncio.timeout(PROGRESS_WAIT_S):
+                await self._progress(fact)
 
     async def verify_serial(self) -> None:
         """Stop before anything is touched when another machine answers at this address."""
@@ -307,7 +309,8 @@ class Walk:
     async def restore_anyway(self) -> Confirm:
         """Confirmation for the power-on that makes up for our own off: the caller's no is noted and not obeyed."""
         try:
-            word = await asyncio.wait_for(self.confirm(), PROGRESS_WAIT_S)
+            async with asyncio.timeout(PROGRESS_WAIT_S):
+                word = await self.confirm()
             why_not = "" if word.ok else word.why_not
         except Exception as error:  # noqa: BLE001 - whatever the check stumbles over, the host must not stay off
             why_not = f"the check failed, {type(error).__name__}"

@@ -69,7 +69,8 @@ class WorkerProcess:
         if process.stdin is not None:
             process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(process.wait()), REAP_WAIT_S)
+            async with asyncio.timeout(REAP_WAIT_S):
+                await process.wait()
 
     async def _converse(self, verb: Verb, target: BmcTarget, confirm: Confirm | None, progress: _Progress) -> BmcAnswer:
         process = await self._running()
@@ -124,7 +125,8 @@ async def _why_not(confirm: Confirm | None) -> str:
     if confirm is None:
         return "nobody confirmed it"
     try:
-        word = await asyncio.wait_for(confirm(), CONFIRM_WAIT_S)
+        async with asyncio.timeout(CONFIRM_WAIT_S):
+            word = await confirm()
     except TimeoutError:
         return f"the check before sending took longer than {CONFIRM_WAIT_S:g} s"
     except Exception as error:  # noqa: BLE001 - a check that fails for whatever reason is a no, and the walk decides on

@@ -98,6 +98,7 @@ async def test_an_ignored_soft_off_is_followed_by_off(bmc_pool: BmcPool, start_m
     assert machine.boots == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "faults",
     [
@@ -117,6 +118,7 @@ async def test_under_packet_faults_a_recovery_boots_the_machine_exactly_once(
     assert (machine.power, machine.boots) == ("on", 1)
 
 
+@pytest.mark.slow
 async def test_an_order_whose_reply_is_lost_is_one_datagram_and_no_second_login(
     bmc_pool: BmcPool, start_machine: StartMachine
 ):

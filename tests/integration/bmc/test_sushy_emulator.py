@@ -89,6 +89,7 @@ def _power_told_to_others(target: BmcTarget) -> str:
         return str(json.load(response)["PowerState"]).casefold()
 
 
+@pytest.mark.slow
 async def test_a_walk_follows_delayed_transitions_and_agrees_with_a_plain_client(
     bmc_pool: BmcPool, emulator: BmcTarget
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 
@@ -246,6 +247,23 @@ async def test_a_check_or_a_store_that_fails_after_our_off_does_not_leave_the_ho
     assert result.outcome is Outcome.CYCLED
     assert bmc.boots == 1
     assert EvidenceKind.RESTORING in kinds(result)
+
+
+async def test_a_walk_that_is_cancelled_after_its_off_ends_there(bmc: InMemoryBmc):
+    """The coordinator stops: the walk must stop as well, and is started again from the stored intent."""
+
+    async def progress(fact: Evidence) -> None:
+        if fact.kind is EvidenceKind.ACCEPTED:
+            walk.cancel()
+
+    timing = bmc.clock.timing()
+    walk = asyncio.ensure_future(
+        power_cycle(bmc, target(), CycleSettings(), yes, Pacing(timing=timing), progress, timing=timing)
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await walk
+    assert bmc.orders() == [Verb.OFF]
+    assert (await cycle(bmc)).outcome is Outcome.POWERED_ON
 
 
 async def test_a_store_that_fails_before_anything_was_sent_stops_the_walk(bmc: InMemoryBmc):
