@@ -102,7 +102,7 @@ class Office:
             "fabric": fabric,
             "rack": rack,
             "serial": f"SN-{name}",
-            "bmc": BmcRef(address="127.1.0.1", credentials="env:BMC"),
+            "bmc": BmcRef(address=f"bmc-{name}", credentials="env:BMC"),
             "enrolled_at": NOON - 86_400.0,
             "boot_id": f"boot-{name}-1" if heard else None,
         }

@@ -148,7 +148,7 @@ def _at_rest(world: World, host: HostRecord, room: Room) -> Why:
             f"retired under ticket {gone.ticket} by {gone.by}",
             gone.by,
             gone.at,
-            "import or rebind it to bring it back",
+            f"hostler host rebind {host.name}, when its board is back",
         )
     letter = open_letter(world.state, host.id)
     if letter is not None:

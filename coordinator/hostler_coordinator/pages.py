@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from hostler_coordinator.refusals import BadField
@@ -58,6 +59,16 @@ def read_token(token: str, scope: str) -> str:
     if not dot or given != scope:
         raise BadField("page_token", token, "belongs to another list or other filters", fix)
     return last
+
+
+def natural(name: str) -> str:
+    """A key by which gpu-9 comes before gpu-10; the name itself tells apart what differs in padding only."""
+    return re.sub("[0-9]+", _sized, name) + "\0" + name
+
+
+def _sized(found: re.Match[str]) -> str:
+    digits = found[0].lstrip("0")
+    return f"{len(digits):03d}{digits}"
 
 
 def page(

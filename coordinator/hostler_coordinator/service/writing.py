@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from hostler_contract.campaigns import AuditRecord
@@ -12,7 +13,7 @@ from hostler_coordinator.ports import Lost, StoreUnavailableError
 from hostler_coordinator.refusals import AlreadyDifferent, BadField, BadFields, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from hostler_coordinator.service.callers import Caller
     from hostler_coordinator.service.desk import Desk
@@ -121,3 +122,30 @@ def check_reason(reason: str, *, needed: bool = False) -> str:
     if needed and not text:
         raise BadField("reason", reason, "is missing", "say why, in a few words: audit keeps it")
     return text
+
+
+BATCH_OPERATIONS = 90
+"""Operations in one transaction of a change to many hosts; the store takes 100."""
+Item = TypeVar("Item")
+
+
+async def write_each(
+    desk: Desk, items: Sequence[Item], make: Callable[[Draft, Item], None], cost: Callable[[Item], int]
+) -> None:
+    """Write a change to many things in as few transactions as fit; `cost` is the most operations that one item adds.
+
+    Each item is written whole. When it fails half-way, what was written stays, and doing it again does the rest.
+    """
+    begin = 0
+    while begin < len(items):
+        begin += await write(desk, partial(_fill, items[begin:], make, cost))
+
+
+def _fill(items: Sequence[Item], make: Callable[[Draft, Item], None], cost: Callable[[Item], int], draft: Draft) -> int:
+    count = 0
+    for item in items:
+        if count and draft.change().operations + cost(item) > BATCH_OPERATIONS:
+            break
+        make(draft, item)
+        count += 1
+    return count

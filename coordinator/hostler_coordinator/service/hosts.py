@@ -1,0 +1,332 @@
+"""What people do to hosts: drain, undrain, note, retire, rebind, remove, probe; lists and imports are other rooms'."""
+
+# ruff: noqa: FBT001 - the fields of the requests, in the order of the interface
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hostler_contract.domains import Cause, CauseKind
+from hostler_contract.hosts import DrainMark, HoldKind, HostRecord, Retirement
+from hostler_contract.views import BmcVerb
+from hostler_coordinator import ledger, views
+from hostler_coordinator.inventory_files import Cell, Row
+from hostler_coordinator.inventory_rows import make_entry
+from hostler_coordinator.planner.gates import hold_gate
+from hostler_coordinator.refusals import BadField, BadFields, Refused
+from hostler_coordinator.service.finding import host_named, hosts_selected, refuse_in_flight
+from hostler_coordinator.service.writing import attempt, audit, check_reason, write, write_each
+from hostler_coordinator.standing import task_of
+from hostler_coordinator.state import WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
+    from hostler_contract.campaigns import Selector
+    from hostler_contract.hosts import BmcRef
+    from hostler_coordinator.draft import Draft
+    from hostler_coordinator.service.callers import Caller
+    from hostler_coordinator.service.desk import Desk
+    from hostler_coordinator.state import State
+
+LONGEST_NOTE = 1_000
+LONGEST_TICKET = 200
+OWN_OPERATIONS = 4
+"""A host's record, charge, claim or release, and audit entry; its domains' ledgers come on top."""
+
+
+class HostActs:
+    """Changes to single hosts, each with its reason in the audit."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    # -- drain -------------------------------------------------------------------------------------------------------
+
+    async def drain(self, caller: Caller, selector: Selector, reason: str, dry_run: bool) -> tuple[str, ...]:
+        """Mark hosts as drained by a person and charge them; hosts that a person has drained already stay as they are.
+
+        A person may go over a budget: the answer then says so behind the host's name. Raises BadField, Unavailable.
+        """
+        desk = self._desk
+        async with attempt(desk, caller, "host.drain", reason=reason, dry_run=dry_run):
+            why = check_reason(reason)
+            hosts = [host for host in hosts_selected(desk.store.state, selector) if host.drain is None]
+            said = _with_budgets(desk.store.state, hosts)
+
+            def make(draft: Draft, host: HostRecord) -> None:
+                now = draft.record(f"hosts/{host.id}", HostRecord)
+                if now is None or now.drain is not None or now.retired is not None:
+                    return
+                draft.put(now.model_copy(update={"drain": DrainMark(owner=caller.name, reason=why, at=desk.now())}))
+                cause = Cause(kind=CauseKind.DRAIN, ref=caller.name, since=desk.now(), detail=why)
+                ledger.add_cause(draft, now, cause)
+                over = said[host.id].removeprefix(host.name).strip()
+                audit(draft, desk, caller, "host.drain", host=host.id, reason=why, detail=over)
+
+            if not dry_run:
+                await write_each(desk, hosts, make, _cost)
+            return tuple(said[host.id] for host in hosts)
+
+    async def undrain(self, caller: Caller, selector: Selector, reason: str, dry_run: bool) -> tuple[str, ...]:
+        """End persons' drain marks, whoever set them; answers with the hosts that had one. Raises BadField."""
+        desk = self._desk
+        async with attempt(desk, caller, "host.undrain", reason=reason, dry_run=dry_run):
+            why = check_reason(reason)
+            hosts = [host for host in hosts_selected(desk.store.state, selector) if host.drain is not None]
+
+            def make(draft: Draft, host: HostRecord) -> None:
+                now = draft.record(f"hosts/{host.id}", HostRecord)
+                if now is None or now.drain is None:
+                    return
+                draft.put(now.model_copy(update={"drain": None}))
+                ledger.drop_causes(draft, host.id, lambda cause: cause.kind is CauseKind.DRAIN)
+                owner = f"drained by {now.drain.owner}"
+                audit(draft, desk, caller, "host.undrain", host=host.id, reason=why, detail=owner)
+
+            if not dry_run:
+                await write_each(desk, hosts, make, _cost)
+            return tuple(host.name for host in hosts)
+
+    # -- one host ----------------------------------------------------------------------------------------------------
+
+    async def note(self, caller: Caller, host: str, note: str) -> V.Host:
+        """Pin a note to a host; an empty one takes it off. Raises NotFound, BadField."""
+        if len(note) > LONGEST_NOTE:
+            raise BadField("note", note, f"is longer than {LONGEST_NOTE} characters", "say it shorter")
+
+        def change(_draft: Draft, record: HostRecord) -> HostRecord:
+            return record.model_copy(update={"note": note.strip()})
+
+        return await self._change(caller, host, "host.note", note.strip()[:LONGEST_NOTE], change, dry_run=False)
+
+    async def retire(self, caller: Caller, host: str, ticket: str, reason: str, dry_run: bool) -> V.Host:
+        """Take a host out of charge and denominator. A task in flight keeps its own charge until it ends.
+
+        Asked again under the same ticket, the answer is the same. Raises NotFound, BadField, Refused.
+        """
+        why = check_reason(reason)
+        known = check_ticket(ticket)
+
+        def change(draft: Draft, record: HostRecord) -> HostRecord:
+            return retired(draft, record, Retirement(ticket=known, by=caller.name, at=self._desk.now(), reason=why))
+
+        return await self._change(
+            caller, host, "host.retire", f"{known}: {why}" if why else known, change, dry_run=dry_run
+        )
+
+    async def rebind(
+        self, caller: Caller, host: str, serial: str, bmc: BmcRef | None, reason: str, dry_run: bool
+    ) -> V.Host:
+        """Carry an identity over to another board: new serial, new BMC or both; a retired host is back with it.
+
+        Raises NotFound, BadField(s), Refused in-flight, serial-taken, bmc-taken.
+        """
+        desk = self._desk
+
+        def change(_draft: Draft, record: HostRecord) -> HostRecord:
+            refuse_in_flight(desk.store.state, record, "rebound")
+            update = _binding(record, serial, bmc)
+            _refuse_taken(desk.store.state, record, update)
+            # What is heard from the new board is its first boot, not one that nobody asked for.
+            return record.model_copy(update=update | {"retired": None, "flags": (), "boot_id": None})
+
+        return await self._change(caller, host, "host.rebind", check_reason(reason), change, dry_run=dry_run)
+
+    async def _change(
+        self,
+        caller: Caller,
+        host: str,
+        action: str,
+        reason: str,
+        change: Callable[[Draft, HostRecord], HostRecord],
+        *,
+        dry_run: bool,
+    ) -> V.Host:
+        desk = self._desk
+
+        def make(draft: Draft) -> HostRecord:
+            record = host_named(draft.state, host)
+            scratch = draft if not dry_run else type(draft)(draft.state)
+            after = change(scratch, record)
+            if after != record and not dry_run:
+                draft.put(after)
+                audit(draft, desk, caller, action, host=record.id, reason=reason)
+            return after
+
+        async with attempt(desk, caller, action, host=host, reason=reason, dry_run=dry_run):
+            return views.host(desk.world(), await write(desk, make))
+
+    async def remove(self, caller: Caller, host: str, reason: str, dry_run: bool) -> tuple[str, str]:
+        """Forget a host; its id and what follows. Its claim stays, so that tokens go on growing if it comes back.
+
+        A task in flight ends as host-removed and then frees its own charge. Raises NotFound, BadField.
+        """
+        desk = self._desk
+
+        def make(draft: Draft) -> tuple[str, str]:
+            record = host_named(draft.state, host)
+            told = consequence_of_removal(draft.state, record)
+            if not dry_run:
+                remove_host(draft, record)
+                audit(draft, desk, caller, "host.remove", host=record.id, reason=why, detail=f"{record.name}: {told}")
+            return record.id, told
+
+        async with attempt(desk, caller, "host.remove", host=host, reason=reason, dry_run=dry_run):
+            why = check_reason(reason)
+            return await write(desk, make)
+
+    async def probe_bmc(self, caller: Caller, host: str, verb: BmcVerb) -> V.BmcProbe:
+        """Ask a host's BMC; changes no power. A hold keeps the LED alone too, and a firmware hold every question.
+
+        Raises NotFound, Refused no-bmc, held.
+        """
+        desk = self._desk
+        lights = verb in {BmcVerb.LOCATE_ON, BmcVerb.LOCATE_OFF}
+        action = f"host.{verb.value.replace('_', '-')}"
+        async with attempt(desk, caller, action, host=host, dry_run=not lights):
+            record = host_named(desk.store.state, host)
+            if record.bmc is None or not record.bmc.address:
+                fix = "give its bmc.address in the inventory"
+                raise Refused("no-bmc", f"host {record.name}", "no BMC is known for it", fix=fix)
+            held = hold_gate(desk.world(), record.id)
+            firmware = any(hold.kind is HoldKind.FIRMWARE for hold in desk.world().holds(record.id))
+            if held is not None and (lights or firmware):
+                fix = "wait for the hold to end, or have it removed"
+                raise Refused("held", f"host {record.name}", held.text, holder=held.held_by, since=held.since, fix=fix)
+            if lights:
+                await write(desk, lambda draft: audit(draft, desk, caller, action, host=record.id, result="asked"))
+            return await desk.probe(record, verb)
+
+
+# -- pure parts ------------------------------------------------------------------------------------------------------
+
+
+def _cost(host: HostRecord) -> int:
+    return OWN_OPERATIONS + len(host.domains)
+
+
+def _with_budgets(state: State, hosts: list[HostRecord]) -> dict[str, str]:
+    """Host id -> its name, and behind it each budget that its drain goes over, counting those drained before it."""
+    counts = {name: state.ledger(name).charged for host in hosts for name in host.domains}
+    said: dict[str, str] = {}
+    for host in hosts:
+        over = []
+        for name in host.domains if state.charge(host.id) is None else ():
+            counts[name] += 1
+            limit = ledger.limit_of(state, name, None)[0]
+            if counts[name] > limit:
+                over.append(f"{name} then has {counts[name]} of {limit} out of service")
+        said[host.id] = f"{host.name} ({'; '.join(over)})" if over else host.name
+    return said
+
+
+def check_ticket(ticket: str) -> str:
+    """The ticket without surrounding blanks; raises BadField unless it has 1 to 200 printable characters."""
+    text = ticket.strip()
+    if not text or len(text) > LONGEST_TICKET or not text.isprintable():
+        reason = "is missing" if not text else "is too long, or has characters that cannot be printed"
+        raise BadField("ticket", ticket, reason, "give the ticket under which the machine is out, such as RMA-4711")
+    return text
+
+
+def retired(draft: Draft, record: HostRecord, retirement: Retirement) -> HostRecord:
+    """The record of a host that goes out of charge and denominator; its charge but for a task's is ended in the draft.
+
+    The same ticket again changes nothing. Raises Refused when it is retired under another ticket.
+    """
+    known = record.retired
+    if known is not None and known.ticket == retirement.ticket:
+        return record
+    if known is not None:
+        reason = f"it is retired under ticket {known.ticket} already"
+        raise Refused("retired", f"host {record.name}", reason, holder=known.by, since=known.at)
+    discharge(draft, record.id)
+    return record.model_copy(update={"retired": retirement, "drain": None})
+
+
+def discharge(draft: Draft, host: str) -> None:
+    """End every charge of a host but that of a task in flight, which ends with the task."""
+    ledger.drop_causes(draft, host, lambda cause: cause.kind is not CauseKind.TASK)
+
+
+def remove_host(draft: Draft, record: HostRecord) -> None:
+    """Delete a host with its holds and its brake release, and end its charges; claim, tasks and letters stay."""
+    discharge(draft, record.id)
+    draft.delete(f"hosts/{record.id}")
+    for hold in draft.state.holds(record.id):
+        draft.delete(f"holds/{hold.host}/{hold.id}")
+    if draft.state.release(record.id) is not None:
+        draft.delete(f"releases/{record.id}")
+
+
+def consequence_of_removal(state: State, record: HostRecord) -> str:
+    """What follows from removing a host, in a sentence."""
+    parts: list[str] = []
+    task = task_of(state, record.id)
+    if task is not None:
+        word = task.state.value.replace("_", " ")
+        parts.append(f"its task in campaign {task.campaign} ({word}) ends as host-removed and frees its charge")
+    waiting = [
+        campaign
+        for campaign in sorted(state.open_campaigns)
+        if record.id in state.target_set(campaign)
+        and ((known := state.task(campaign, record.id)) is None or known.state in WAITING)
+    ]
+    if waiting:
+        parts.append(f"it is skipped as host-removed in {', '.join(waiting[:5])}")
+    charge = state.charge(record.id)
+    others = [c for c in charge.causes if c.kind is not CauseKind.TASK] if charge else []
+    if others:
+        parts.append("it no longer counts as out of service")
+    letters = [letter for letter in state.dead_letters.values() if letter.host == record.id and letter.state == "open"]
+    if letters:
+        parts.append(f"{len(letters)} open dead letters stay, to be resolved")
+    return "; ".join(parts) or "nothing else depends on it"
+
+
+def _binding(record: HostRecord, serial: str, bmc: BmcRef | None) -> dict[str, object]:
+    """The new serial and BMC, held to the inventory's own rules; raises BadField(s)."""
+    cells = {"name": record.name, "id": record.id}
+    if serial.strip():
+        cells["serial"] = serial.strip()
+    given = {"protocol": bmc.protocol, "address": bmc.address, "credentials": bmc.credentials} if bmc else {}
+    if bmc is not None and bmc.port:
+        given["port"] = str(bmc.port)
+    if not serial.strip() and bmc is None:
+        raise BadField("serial", serial, "is missing, and so is bmc", "give the new board's serial, its BMC or both")
+    cells |= {f"bmc.{key}": text for key, text in given.items() if text}
+    problems: list[BadField] = []
+    make_entry(Row(0, {key: Cell(0, (text,)) for key, text in cells.items()}), problems)
+    if bmc is not None and not bmc.address:
+        problems.append(BadField("bmc.address", "", "is missing", "give the address at which the BMC answers"))
+    fields = [BadField(bad.field.removeprefix("line 0: "), bad.value, bad.reason, bad.fix) for bad in problems]
+    if fields:
+        raise fields[0] if len(fields) == 1 else BadFields(fields)
+    update: dict[str, object] = {"serial": serial.strip()} if serial.strip() else {}
+    if bmc is not None:
+        kept = bmc.credentials or (record.bmc.credentials if record.bmc else "")
+        update["bmc"] = bmc.model_copy(update={"credentials": kept})
+    return update
+
+
+def _refuse_taken(state: State, record: HostRecord, update: dict[str, object]) -> None:
+    """Two hosts never share a serial or a BMC."""
+    after = record.model_copy(update=update)
+    for other in state.hosts.values():
+        if other.id == record.id:
+            continue
+        if "serial" in update and other.serial.upper() == after.serial.upper():
+            reason = f"serial {after.serial} belongs to {other.name}"
+            raise Refused(
+                "serial-taken", f"host {record.name}", reason, holder=other.name, fix="remove that host first"
+            )
+        if (
+            "bmc" in update
+            and after.bmc
+            and other.bmc
+            and (after.bmc.address, after.bmc.port) == (other.bmc.address, other.bmc.port)
+        ):
+            reason = f"the BMC at {after.bmc.address} port {after.bmc.port} belongs to {other.name}"
+            raise Refused("bmc-taken", f"host {record.name}", reason, holder=other.name, fix="correct one of the two")
