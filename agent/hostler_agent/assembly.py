@@ -44,6 +44,7 @@ def pauses_of(settings: Settings) -> Pauses:
         undo_retry_s=settings.drain.undo_retry_s,
         refusal_pause_s=settings.reboot.refusal_pause_s,
         drain_timeout_default_s=settings.drain.timeout_default_s,
+        intent_ttl_s=settings.reboot.intent_ttl_s,
         shutdown_timeout_default_s=settings.reboot.shutdown_timeout_default_s,
     )
 

@@ -86,6 +86,7 @@ class RebootSettings(Section):
     command: tuple[str, ...] = ("systemctl", "reboot")
     command_deadline_s: float = Field(30.0, gt=0, le=120)
     shutdown_timeout_default_s: float = Field(900.0, gt=0)
+    intent_ttl_s: float = Field(300.0, gt=0, le=86400)
     started_repeat_s: float = Field(2.0, gt=0, le=10)
     outcome_repeat_s: float = Field(10.0, gt=0, le=60)
     refusal_pause_s: float = Field(5.0, ge=0, le=600)

@@ -141,7 +141,7 @@ WORK_FIELDS = (
     "checked",
     "post_boot_said",
     "started_at",
-    "acting_since",
+    "waiting_since",
     "go",
     "stop",
     "act",

@@ -200,10 +200,8 @@ class Performer:
         """With a heartbeat before it, whose answer proves that the GO which follows is fresh."""
         situation, order = self._board.situation, self._order()
         now = self._clock.now()
-        acting_since = situation.acting_since
-        if self._entry.phase is JournalPhase.ACTING and acting_since is None:
-            acting_since = now
-        self._board.update(started_at=now, acting_since=acting_since)
+        since = situation.waiting_since if situation.waiting_since is not None else now
+        self._board.update(started_at=now, waiting_since=since)
         await self._line.beat()
         await self._line.say(Started(task_id=order.task_id, token=order.token, boot_id=situation.boot_id))
 
@@ -213,7 +211,7 @@ class Performer:
         if not await self._save(self._entry.model_copy(update={"phase": JournalPhase.ACTING})):
             return
         now = self._clock.now()
-        self._board.update(go=None, acting_since=now, started_at=None)
+        self._board.update(go=None, waiting_since=now, started_at=None)
         if ticket is None or now >= ticket.expires_at:
             self._log.warning("GO expired before the command")
             return

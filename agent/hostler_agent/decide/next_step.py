@@ -141,6 +141,10 @@ def _draining(situation: Situation, order: Assignment, now: float, pauses: Pause
 def _waiting_for_go(situation: Situation, now: float, pauses: Pauses) -> NextStep:
     if situation.stop is not None:
         return Conclude(OutcomeKind.STOPPED, "stopped", situation.stop)
+    since = situation.waiting_since
+    if since is not None and now - since >= pauses.intent_ttl_s:
+        # Intents expire (law 3): the task may have ended while we were away, and nobody asks for it any more.
+        return Conclude(OutcomeKind.REFUSED, "no-go", f"no GO came within {pauses.intent_ttl_s:g} s")
     return _ask_for_go(situation, now, pauses)
 
 
@@ -162,7 +166,7 @@ def _acting(situation: Situation, order: Assignment, now: float, pauses: Pauses)
     timeout_s = order.shutdown_timeout_s or pauses.shutdown_timeout_default_s
     act = situation.act
     if act is None:
-        since = situation.acting_since
+        since = situation.waiting_since
         if since is not None and now - since >= timeout_s:
             return Conclude(OutcomeKind.FAILED, STILL_UP, "no fresh GO came, and the host did not restart")
         return _ask_for_go(situation, now, pauses)

@@ -119,7 +119,7 @@ def _accept(situation: Situation, order: Assignment) -> Received:
         checked=False,
         post_boot_said=False,
         started_at=None,
-        acting_since=None,
+        waiting_since=None,
         go=None,
         stop=None,
         act=None,

@@ -80,6 +80,7 @@ class Pauses:
     refusal_pause_s: float = 5.0
     drain_timeout_default_s: float = 900.0
     shutdown_timeout_default_s: float = 900.0
+    intent_ttl_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,8 @@ class Situation:
     checked: bool = False
     post_boot_said: bool = False
     started_at: float | None = None
-    acting_since: float | None = None
-    """When this process first saw the phase ACTING; bounds the wait for a fresh GO after a restart."""
+    waiting_since: float | None = None
+    """When this process first asked for the GO that it waits for; bounds the wait."""
     go: GoTicket | None = None
     stop: str | None = None
     act: Act | None = None

@@ -138,6 +138,18 @@ async def test_stop_before_go_leaves_the_host_alone(coordinator: FakeCoordinator
     await until(lambda: host.pulled, "the agent asks for other work")
 
 
+async def test_without_a_go_the_work_is_given_back_and_the_agent_asks_for_other(
+    coordinator: FakeCoordinator, machines: Machines
+) -> None:
+    await attached(coordinator, machines, agent={"reboot": {"intent_ttl_s": 1.0, "started_repeat_s": 0.2}})
+    job, host = reboot_job(give_go=False), coordinator.host("id-h1")
+    coordinator.give("id-h1", job)
+    await until(lambda: job.outcome, "an outcome")
+    assert job.outcome is not None
+    assert (kind_of(job), job.outcome.code, machines.boots()) == ("refused", "no-go", 1)
+    await until(lambda: host.pulled, "the agent asks for other work", 30.0)
+
+
 async def test_an_older_token_is_refused_and_a_newer_one_is_carried_out(
     coordinator: FakeCoordinator, machines: Machines
 ) -> None:

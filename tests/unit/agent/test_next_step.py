@@ -152,6 +152,8 @@ INTENDED: list[tuple[str, dict[str, Any], object]] = [
     ("acts on GO though detached meanwhile", {"go": GO, "attached": False}, Perform()),
     ("an expired GO is none", {"go": GoTicket(NOW), "started_at": NOW - 1}, Wait("waiting for GO", NOW + 1)),
     ("stop wins over GO", {"go": GO, "stop": "x"}, Conclude(OutcomeKind.STOPPED, "stopped", "x")),
+    ("no GO yet", {"waiting_since": NOW - 299, "started_at": NOW - 1}, Wait("waiting for GO", NOW + 1)),
+    ("intents expire", {"waiting_since": NOW - 300}, Conclude(OutcomeKind.REFUSED, "no-go", "no GO came within 300 s")),
     ("boot id unreadable: no act", {"go": GO, "boot_id": ""}, Wait("boot id cannot be read")),
 ]
 
@@ -171,7 +173,7 @@ ACTED: list[tuple[str, dict[str, Any], object]] = [
     ("after a restart: asks for GO again", {}, SayStarted()),
     ("a fresh GO leads on", {"go": GO}, Perform()),
     ("stop is too late", {"stop": "x", "started_at": NOW}, Wait("waiting for GO", NOW + 2)),
-    ("no GO for long: not in progress for ever", {"acting_since": NOW - 300}, "still-up"),
+    ("no GO for long: not in progress for ever", {"waiting_since": NOW - 300}, "still-up"),
     ("accepted", acted(ActState.ACCEPTED), Wait("shutting down", NOW + 290)),
     ("accepted, a GO changes nothing", {**acted(ActState.ACCEPTED), "go": GO}, Wait("shutting down", NOW + 290)),
     ("accepted, still up", acted(ActState.ACCEPTED, 300), STILL_UP),
