@@ -1,21 +1,60 @@
-"""Runs the two or three sides of one stream until the first of them ends; knows nothing of what they do."""
+"""Runs the sides of one stream until the first of them ends; knows nothing of what they do.
+
+A read that waits on a gRPC stream must not be cancelled: grpc.aio then frees the memory into which its core will still
+write (seen as rare crashes and hangs). So reads are left alone, and end by themselves once their call has ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_left: set[asyncio.Task[Any]] = set()
+"""Reads that nobody waits for any more; referenced until they end, so that they are not collected while they wait."""
 
 
-async def until_either_ends(*works: Coroutine[Any, Any, object]) -> None:
-    """Run until the first of these ends, cancel the rest, and raise what the first ones raised."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+async def until_either_ends(*works: Coroutine[Any, Any, object], reading: Coroutine[Any, Any, object]) -> None:
+    """Run until the first of these ends, cancel the rest but `reading`, and raise what the first ones raised."""
+    read = asyncio.ensure_future(reading)
+    others = [asyncio.ensure_future(work) for work in works]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([read, *others], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
+        for task in others:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in tasks:
+        _leave(read)
+        await asyncio.gather(*others, return_exceptions=True)
+    for task in (read, *others):
         if task in done:
             task.result()
+
+
+async def read_within(timeout_s: float, reading: Awaitable[T]) -> T:
+    """What the read brings, or TimeoutError; the read itself goes on until its call ends."""
+    read = asyncio.ensure_future(_awaited(reading))
+    try:
+        done, _ = await asyncio.wait([read], timeout=timeout_s)
+    finally:
+        if not read.done():
+            _leave(read)
+    if not done:
+        raise TimeoutError(f"nothing came within {timeout_s:.0f} s")
+    return read.result()
+
+
+async def _awaited(reading: Awaitable[T]) -> T:
+    return await reading
+
+
+def _leave(task: asyncio.Task[Any]) -> None:
+    _left.add(task)
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _left.discard(task)
+    if not task.cancelled():
+        task.exception()  # looked at, so that asyncio does not warn: its call has ended, and that is all it can say

@@ -13,7 +13,7 @@ import grpc
 import structlog
 
 from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2
-from hostler_coordinator.racing import until_either_ends
+from hostler_coordinator.racing import read_within, until_either_ends
 
 if TYPE_CHECKING:
     from hostler_coordinator.board import Board
@@ -150,20 +150,22 @@ class RelayUplink:
                 await self._talk(call)
             except asyncio.InvalidStateError as error:  # grpc.aio's word for writing to a call that has ended
                 raise RelayBrokenError(f"{(await call.code()).name}: {await call.details()}") from error
+            finally:
+                call.cancel()  # ends the read that still waits
         finally:
             await channel.close()
 
     async def _talk(self, call: Any) -> None:
         async with asyncio.timeout(self._settings.answer_timeout_s):
             await call.write(peer_pb2.RelayRequest(coordinator=self._coordinator))
-            accepted = await call.read()
+        accepted = await read_within(self._settings.answer_timeout_s, call.read())
         if accepted is EOF:
             raise RelayBrokenError(f"the leader did not accept the relay: {await call.details()}")
         self._disconnect()
         self.connected = True
         self._sessions.push_snapshot(self)
         log.info("relay open", leader=self._leader, address=self._address, sessions=len(self._sessions))
-        await until_either_ends(self._send(call), self._receive(call, accepted.term))
+        await until_either_ends(self._send(call), reading=self._receive(call, accepted.term))
 
     async def _send(self, call: Any) -> None:
         settings = self._settings
@@ -339,4 +341,17 @@ class UplinkKeeper:
             else:
                 self.relay = self._relay_to(self._leader)
                 self._sessions.uplink = self.relay
-                await until_either_ends(self.relay.run(), self._changed.wait())
+                await self._follow(self.relay)
+
+    async def _follow(self, relay: RelayUplink) -> None:
+        """Run a relay until somebody else leads."""
+        running = asyncio.ensure_future(relay.run())
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait([running, changed], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            running.cancel()
+            changed.cancel()
+            await asyncio.gather(running, changed, return_exceptions=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import grpc
 
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
 from hostler_coordinator.pki import Role
-from hostler_coordinator.racing import until_either_ends
+from hostler_coordinator.racing import read_within, until_either_ends
 from hostler_coordinator.rpc import statuses
 from hostler_coordinator.rpc.edge import guarded
 
@@ -57,7 +56,9 @@ class AgentRpc:
             raise statuses.StatusError(statuses.unavailable(why, None, FULL_RETRY_S, "full"))
         session = self._sessions.open(identity.name, hello)
         try:
-            await until_either_ends(self._read(requests, session), _write(context, session), session.ended.wait())
+            await until_either_ends(
+                _write(context, session), session.ended.wait(), reading=self._read(requests, session)
+            )
         finally:
             self._sessions.closed(session, "the stream ended")
         if session.why_ended != "the stream ended":
@@ -66,8 +67,7 @@ class AgentRpc:
 
     async def _hello(self, requests: AsyncIterator[pb.SessionRequest]) -> pb.Hello:
         try:
-            async with asyncio.timeout(self._hello_timeout_s):
-                first = await anext(requests, None)
+            first = await read_within(self._hello_timeout_s, anext(requests, None))
         except TimeoutError as error:
             raise statuses.StatusError(statuses.overdue(self._hello_timeout_s)) from error
         if first is None or not first.HasField("hello"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import grpc
 
 from hostler_contract.pb.hostler.v1 import peer_pb2 as pb
 from hostler_coordinator.pki import Role
-from hostler_coordinator.racing import until_either_ends
+from hostler_coordinator.racing import read_within, until_either_ends
 from hostler_coordinator.rpc import statuses
 from hostler_coordinator.rpc.edge import guarded
 
@@ -50,8 +49,7 @@ class PeerRpc:
     async def _serve(self, requests: AsyncIterator[pb.RelayRequest], context: Any) -> None:
         identity = self._gate.admit(context, Role.COORDINATOR, PATH)
         try:
-            async with asyncio.timeout(FIRST_TIMEOUT_S):
-                first = await anext(requests, None)
+            first = await read_within(FIRST_TIMEOUT_S, anext(requests, None))
         except TimeoutError as error:
             raise statuses.StatusError(statuses.overdue(FIRST_TIMEOUT_S)) from error
         if first is None or first.coordinator != identity.name:
@@ -67,7 +65,7 @@ class PeerRpc:
         try:
             await context.write(pb.RelayResponse(term=self._router.term()))
             self._router.receive(link, first)
-            await until_either_ends(self._read(requests, link), self._write(context, link), link.ended.wait())
+            await until_either_ends(self._write(context, link), link.ended.wait(), reading=self._read(requests, link))
         finally:
             ours = link.why_ended
             self._router.leave(link, why)
