@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from hostler_coordinator.refusals import BadField
@@ -61,6 +62,7 @@ def read_token(token: str, scope: str) -> str:
     return last
 
 
+@lru_cache(maxsize=131_072)
 def natural(name: str) -> str:
     """A key by which gpu-9 comes before gpu-10; the name itself tells apart what differs in padding only."""
     return re.sub("[0-9]+", _sized, name) + "\0" + name

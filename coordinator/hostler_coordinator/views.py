@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hostler_contract.domains import Cause
     from hostler_contract.hosts import Hold, HostRecord
     from hostler_contract.work import DeadLetterRecord, TaskRecord
+    from hostler_coordinator.planner.actions import Why
     from hostler_coordinator.planner.silence import Brake
     from hostler_coordinator.planner.turn import Plan
     from hostler_coordinator.planner.world import World
@@ -215,8 +216,8 @@ def task_state(world: World, record: CampaignRecord, host_id: str) -> TaskState:
     return found.state if found else unrecorded(record)
 
 
-def task(world: World, record: CampaignRecord, host_id: str, room: Room) -> V.Task:
-    """One target's task, recorded or not."""
+def task(world: World, record: CampaignRecord, host_id: str, room: Room, closed: Why | None = None) -> V.Task:
+    """One target's task, recorded or not. `closed` is what stops every start of the campaign, when it is known."""
     found = world.state.task(record.id, host_id)
     place = world.state.positions(record.id).get(host_id, 0)
     known = {
@@ -228,7 +229,7 @@ def task(world: World, record: CampaignRecord, host_id: str, room: Room) -> V.Ta
     }
     if found is None:
         state = unrecorded(record)
-        why = _waits(world, record, host_id, room) if state is TaskState.PENDING else ""
+        why = _waits(world, record, host_id, room, closed) if state is TaskState.PENDING else ""
         return V.Task(**known, state=state, step=_STEPS.get(state, state.value), waiting_for=why)
     return V.Task(
         **known,
@@ -246,18 +247,18 @@ def task(world: World, record: CampaignRecord, host_id: str, room: Room) -> V.Ta
         evidence=found.evidence,
         started_at=found.started_at,
         ended_at=found.ended_at,
-        waiting_for="" if found.state in TERMINAL else _waits(world, record, host_id, room),
+        waiting_for="" if found.state in TERMINAL else _waits(world, record, host_id, room, closed),
     )
 
 
-def _waits(world: World, record: CampaignRecord, host_id: str, room: Room) -> str:
+def _waits(world: World, record: CampaignRecord, host_id: str, room: Room, closed: Why | None) -> str:
     host = world.state.hosts.get(host_id)
     if host is None:
         return "nothing: the host was removed from the inventory"
     found = world.state.task(record.id, host_id)
     if found is not None and found.state in CHARGED:
         return task_why(world, record, found, room).text
-    why = why_not(world, record, host, room)
+    why = closed or why_not(world, record, host, room)
     return why.text if why else "nothing: it starts now"
 
 

@@ -12,6 +12,7 @@ from hostler_coordinator import views
 from hostler_coordinator.names import nearest
 from hostler_coordinator.pages import page, scope_of
 from hostler_coordinator.planner.gates import Room
+from hostler_coordinator.planner.starts import gate_now
 from hostler_coordinator.refusals import NotFound
 from hostler_coordinator.service import submission
 from hostler_coordinator.service.preview import preview
@@ -190,11 +191,14 @@ class CampaignService:
         wanted = set(states)
         if wanted:
             ids = [host_id for host_id in ids if views.task_state(world, record, host_id) in wanted]
-        places, room = world.state.positions(record.id), Room.of(world)
+        places, room, closed = world.state.positions(record.id), Room.of(world), gate_now(world, record)
+        # The campaign's own gates are asked once and not again for every host: the rate looks at every task.
+        limits = record.limits.model_copy(update={"starts_per_minute": None})
+        asked = record.model_copy(update={"limits": limits})
         return page(
             ids,
             key=lambda host_id: f"{places[host_id]:07d}",
-            make=lambda host_id: views.task(world, record, host_id, room),
+            make=lambda host_id: views.task(world, asked, host_id, room, closed),
             size=page_size,
             token=page_token,
             scope=scope_of("tasks", record.id, sorted(state.value for state in wanted), host),

@@ -33,6 +33,8 @@ MOST_TIMED = 500
 """Finished reboots that the expected time is learned from, the newest campaigns first."""
 ASSUMED_SHARE = 6
 """Without a timed reboot, one is taken for a sixth of the boot allowance: 5 of 30 minutes."""
+_NOT_OF_ONE_HOST = {"windows": (), "wave_sizes": (), "starts_per_minute": None, "total": None}
+"""Limits that stop all hosts alike; a plan shows them on their own."""
 _KINDS = {"fabric": 0, "site": 1, "feed": 2, "rack": 3}
 
 
@@ -40,7 +42,8 @@ def preview(world: World, resolved: Resolved) -> V.Plan:
     """The plan of a resolved request; nothing is written, drained or asked."""
     waves = _waves(resolved)
     names = sorted({name for host in resolved.hosts for name in host.domains}, key=_rank)
-    domains = [_domain(world, resolved, waves, name) for name in names]
+    inside = [Counter(name for host in hosts for name in host.domains) for hosts in waves]
+    domains = [_domain(world, resolved, inside, name) for name in names]
     duration_s, how = _expected(world, resolved, waves, domains)
     blocked = list(_blocked(world, resolved))
     notes = list(_notes(world, resolved, blocked))
@@ -81,16 +84,18 @@ def _waves(resolved: Resolved) -> list[Sequence[HostRecord]]:
     return found
 
 
-def _domain(world: World, resolved: Resolved, waves: Sequence[Sequence[HostRecord]], name: str) -> V.PlannedDomain:
+def _domain(world: World, resolved: Resolved, inside: Sequence[Counter[str]], name: str) -> V.PlannedDomain:
+    """What the plan does to one domain; `inside` counts each wave's hosts by domain."""
     limit, source, rounding = limit_of(world, name, resolved.limits.domains)
-    most_at_once = max(sum(1 for host in hosts if name in host.domains) for hosts in waves)
-    bounds = [limit, most_at_once] + ([resolved.limits.total] if resolved.limits.total is not None else [])
+    bounds = [limit, max(wave[name] for wave in inside)]
+    if resolved.limits.total is not None:
+        bounds.append(resolved.limits.total)
     if source == "campaign":
         rounding = next((word for word in resolved.limits.words if word.startswith(f"{name}: ")), "")
     return V.PlannedDomain(
         domain=name,
         enrolled=len(world.state.members(name)),
-        targets=sum(1 for host in resolved.hosts if name in host.domains),
+        targets=sum(wave[name] for wave in inside),
         charged_now=world.state.ledger(name).charged,
         limit=limit,
         limit_from=source,
@@ -171,7 +176,7 @@ def _blocked(world: World, resolved: Resolved) -> Iterator[V.PlannedBlocked]:
         caller="",
         digest="",
         request=resolved.request,
-        limits=resolved.limits.model_copy(update={"windows": (), "wave_sizes": (), "starts_per_minute": None}),
+        limits=resolved.limits.model_copy(update=_NOT_OF_ONE_HOST),
         state=CampaignState.RUNNING,
         state_since=world.now,
         created_at=world.now,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from hostler_contract.campaigns import AuditRecord
 from hostler_contract.domains import Budget
 from hostler_contract.hosts import HoldKind
 from hostler_coordinator.enact import audit_id
+from hostler_coordinator.fsck import problems
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import BadField, Refused, Unavailable
 from hostler_coordinator.service.audit import AuditFilter, AuditService
@@ -20,8 +23,10 @@ ZOE = Caller("zoe", "operator")
 
 
 @pytest.fixture
-def office() -> Office:
-    return Office()
+def office() -> Iterator[Office]:
+    office = Office()
+    yield office
+    assert problems(office.state) == []
 
 
 @pytest.fixture

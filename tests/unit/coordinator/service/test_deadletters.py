@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.domains import CauseKind
 from hostler_contract.work import DeadLetterState, ResolutionKind, TaskState
+from hostler_coordinator.fsck import problems
 from hostler_coordinator.live import ReportKind
 from hostler_coordinator.policy import Policy
 from hostler_coordinator.refusals import AlreadyDifferent, BadField, NotFound, Refused
@@ -17,10 +20,11 @@ from service_office import ALICE, BOB, Office, request
 
 
 @pytest.fixture
-def office() -> Office:
+def office() -> Iterator[Office]:
     office = Office(policy=Policy(boot_allowance_s=60.0, rescues=0))
     office.fleet(6)
-    return office
+    yield office
+    assert problems(office.state) == []
 
 
 @pytest.fixture
