@@ -176,8 +176,9 @@ class Attachment:
             self._sent_after = max(self._sent_after, sent_at)
             while self._unanswered and next(iter(self._unanswered)) <= reply.sequence:
                 self._unanswered.popitem(last=False)
-        if reply.next_interval_s > 0:
+        if reply.next_interval_s > 0 and _bounded(reply.next_interval_s) != self._interval_s:
             self._interval_s = _bounded(reply.next_interval_s)
+            self._board.poke()  # a shorter interval counts from now, not after one more long one
 
     async def _heartbeats(self) -> Reattach:
         """Beat at the interval, and at once when the condition changed; give up when answers stay away."""

@@ -61,6 +61,10 @@ class Board:
         """The oldest order that was not yet looked at."""
         return self._inbox.popleft() if self._inbox else None
 
+    def poke(self) -> None:
+        """Have everybody look again, though the situation is the same."""
+        self._wake()
+
     def _wake(self) -> None:
         for event in self._watchers:
             event.set()

@@ -20,3 +20,12 @@ async def test_a_reboot_is_done_when_another_boot_is_usable(coordinator: FakeCoo
     await until(lambda: host.pulled, "the agent asks for more")
     assert machines.journal()["order"] is None
     assert machines.journal()["newest_token"] == {"epoch": 1, "counter": 1}
+
+
+async def test_a_shorter_interval_counts_at_once(coordinator: FakeCoordinator, machines: Machines) -> None:
+    coordinator.interval_s = 3.0
+    machines.start(["h1"])
+    host = coordinator.host("id-h1")
+    await until(lambda: host.pulled, "the agent asks for work")
+    coordinator.interval_s = 0.1
+    await until(lambda: len(host.of("heartbeat")) > 20, "a beat every 0.1 s", 10.0)
