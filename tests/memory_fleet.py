@@ -18,7 +18,7 @@ from hostler_contract.campaigns import (
     ResolvedLimits,
     Targets,
 )
-from hostler_contract.domains import Budget, Ledger
+from hostler_contract.domains import Budget
 from hostler_contract.hosts import BmcRef, HostRecord
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
 from hostler_contract.work import PowerVerb, TaskRecord
@@ -158,7 +158,7 @@ class Fleet:
             key=name,
             caller="alice",
             digest="d",
-            request=CampaignRequest(limits=Limits(), reason="test", **request),  # type: ignore[arg-type]
+            request=CampaignRequest(limits=Limits(), reason="test", **request),
             limits=limits,
             state_since=self.clock.now(),
             created_at=self.clock.now(),
@@ -170,7 +170,7 @@ class Fleet:
     def budget(self, domain: str, count: int) -> None:
         """Set a domain's own budget."""
         ledger = self.store.state.ledger(domain)
-        self.store.seed(ledger.model_copy(update={"budget": Budget(count=count)}) or Ledger(domain=domain))
+        self.store.seed(ledger.model_copy(update={"budget": Budget(count=count)}))
 
     def edit(self, name: str = "c-1", **fields: object) -> None:
         """Change a campaign's record as an operator's request would."""

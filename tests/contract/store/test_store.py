@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from etcd_fixtures import wait_until
 from hostler_contract.campaigns import AuditRecord
 from hostler_contract.hosts import Claim, Hold, HostRecord
 from hostler_contract.work import Token
@@ -144,8 +145,7 @@ async def test_two_processes_see_each_others_writes(etcd: SharedEtcd) -> None:
         draft = Draft(stores[0].state)
         draft.put(HOST)
         await stores[0].commit(draft.change())
-        while "h1" not in stores[1].state.hosts:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: "h1" in stores[1].state.hosts)
     assert stores[1].state.hosts["h1"] == HOST
     for task in following:
         task.cancel()
@@ -170,8 +170,7 @@ async def test_a_compacted_watch_is_answered_by_reading_everything(etcd: SharedE
             revision = await other.put(etcd.prefix + b"claims/h1", b'{"host":"h1"}')
             await other.compact(revision)
         following = asyncio.create_task(store.follow())
-        while "h1" in store.state.hosts or store.state.revision_of("claims/h1") == 0:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: "h1" not in store.state.hosts and store.state.revision_of("claims/h1") > 0)
     following.cancel()
     await leadership.resign()
     await asyncio.gather(following, return_exceptions=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from google.protobuf.message import Message
+from pydantic import BaseModel
 
 from hostler_contract import campaigns, codec, hosts, views, work
 from hostler_contract.pb.hostler.v1 import agent_pb2, audit_pb2, campaign_pb2, deadletter_pb2, fleet_pb2, work_pb2
@@ -45,7 +47,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("model", "message"), PAIRS, ids=lambda pair: getattr(pair, "__name__", ""))
-def test_a_model_and_its_message_have_the_same_fields(model: type, message: type) -> None:
+def test_a_model_and_its_message_have_the_same_fields(model: type[BaseModel], message: type[Message]) -> None:
     assert set(model.model_fields) == set(message.DESCRIPTOR.fields_by_name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,10 @@ STEPS = st.lists(
 )
 
 
+def is_cause(kind: CauseKind, ref: str, cause: Cause) -> bool:
+    return (cause.kind, cause.ref) == (kind, ref)
+
+
 @given(STEPS, st.integers(1, 5))
 async def test_counters_are_the_number_of_charges(
     steps: list[tuple[HostRecord, CauseKind, str, bool]], per_commit: int
@@ -36,9 +41,7 @@ async def test_counters_are_the_number_of_charges(
             if add:
                 ledger.add_cause(draft, host, Cause(kind=kind, ref=ref, since=1.0))
             else:
-                ledger.drop_causes(
-                    draft, host.id, lambda cause, kind=kind, ref=ref: (cause.kind, cause.ref) == (kind, ref)
-                )
+                ledger.drop_causes(draft, host.id, partial(is_cause, kind, ref))
         await store.commit(draft.change())
     counted = Counter(domain for charge in store.state.charges.values() for domain in charge.domains)
     assert all(store.state.ledger(domain).charged == counted[domain] for domain in store.state.domains)

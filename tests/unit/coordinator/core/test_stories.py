@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from hostler_contract.campaigns import CampaignState, ResolvedLimits, Window
 from hostler_contract.domains import CauseKind
@@ -24,7 +25,7 @@ FAST = Policy(
 
 
 def limits(**fields: object) -> ResolvedLimits:
-    return ResolvedLimits(**{"domains": {"fabric/ib-a": 2}, "drain_timeout_s": 10.0, **fields})  # type: ignore[arg-type]
+    return ResolvedLimits(**{"domains": {"fabric/ib-a": 2}, "drain_timeout_s": 10.0, **fields})
 
 
 def ended(fleet: Fleet, name: str = "c-1") -> bool:
@@ -299,7 +300,7 @@ async def test_fc_a24_a_power_cut_pauses_the_campaign_and_reboots_nothing_again(
     for machine in fleet.machines.values():
         if machine.up:
             fleet.go_down(machine, "crash")
-            fleet.after(5.0, lambda machine=machine: fleet.come_up(machine))
+            fleet.after(5.0, partial(fleet.come_up, machine))
     await fleet.run(120)
     record = fleet.store.state.campaigns["c-1"]
     assert record.state is CampaignState.PAUSED
