@@ -31,6 +31,8 @@ OPERATIONS_MOST = 96
 """Operations in one transaction, the leader's compare included; etcd takes 128 of each kind."""
 IDLE_S = 1.0
 """Silence is looked at this often when nothing else happens."""
+SWEEP_S = 0.5
+"""Hosts of which nothing new was heard are looked at this often."""
 TROUBLE_PAUSE_S = 0.5
 SETTLE_S = 0.002
 """Events that come within this time are taken into one turn."""
@@ -80,13 +82,17 @@ class Engine:
         self._observer = observer
         self._since = clock.now()
         self._looked_back_at = self._since
+        self._swept_at = 0.0
+        self._fresh: set[str] = set()
         self._news = asyncio.Event()
         self._sent: dict[str, tuple[float, set[tuple[object, ...]]]] = {}
         self._boots = learned.Boots()
         self.plan = Plan()
 
-    def wake(self) -> None:
-        """Something has changed: look again soon."""
+    def wake(self, host: str = "") -> None:
+        """Something has changed, on this host where one is named: look again soon."""
+        if host:
+            self._fresh.add(host)
         self._news.set()
 
     @property
@@ -94,8 +100,8 @@ class Engine:
         """When this term began."""
         return self._since
 
-    def world(self) -> World:
-        """Everything as it is now."""
+    def world(self, fresh: frozenset[str] | None = None) -> World:
+        """Everything as it is now; `fresh` as in World."""
         return World(
             state=self._store.state,
             sightings=self._sightings,
@@ -106,6 +112,7 @@ class Engine:
             policy=self._policy,
             jitter=self._jitter,
             allowances=self._boots.allowances(self._policy),
+            fresh=fresh,
         )
 
     async def run(self) -> None:
@@ -123,7 +130,7 @@ class Engine:
         """One turn; true when it changed something, so that the next look is due at once."""
         began = self._clock.now()
         self._news.clear()
-        world = self.world()
+        world = self.world(self._news_of())
         self._boots.learn(world)
         look_back = world.now - self._looked_back_at >= self._policy.retention_check_s
         if look_back:
@@ -136,6 +143,15 @@ class Engine:
         self._tell(after)
         self._observer.turn(self._clock.now() - began, _counted(result.actions))
         return moved
+
+    def _news_of(self) -> frozenset[str] | None:
+        """Hosts heard anew since the last turn; every SWEEP_S all of them, as time alone changes what silence means."""
+        fresh, self._fresh = frozenset(self._fresh), set()
+        now = self._clock.now()
+        if now - self._swept_at >= SWEEP_S:
+            self._swept_at = now
+            return None
+        return fresh
 
     async def _rest(self, *, moved: bool) -> None:
         if moved:
@@ -209,7 +225,7 @@ class Engine:
             known_at, marks = self._sent.get(parcel.host, (0.0, set()))
             if known_at != attached_at:
                 marks = set()
-            if parcel.mark not in marks and self._courier.send(parcel.host, parcel.message):
+            if parcel.mark not in marks and self._courier.send(parcel.host, parcel.write()):
                 marks = {*list(marks)[-8:], parcel.mark}
                 if parcel.takes_credit:
                     self._sightings[parcel.host].wants_work = False

@@ -93,7 +93,7 @@ class Coordinator:
         )
         self._pulse = asyncio.Event()
         self._store = EtcdStore(self._client, settings.prefix, self._clock, self._news)
-        self._board = Board(lambda _host: self._news())
+        self._board = Board(self._news)
         self._sessions = Sessions(self._session_settings(), self._clock.now, self._host_name)
         self._router = Router(settings.name, self._board, self._sessions, self._clock.now, self._term)
         self._tls = settings.tls
@@ -290,10 +290,10 @@ class Coordinator:
 
     # -- what the parts ask ------------------------------------------------------------------------------------------
 
-    def _news(self) -> None:
-        """Something changed: wake the engine and whoever watches."""
+    def _news(self, host: str = "") -> None:
+        """Something changed, on this host where one is named: wake the engine and whoever watches."""
         if self._engine is not None:
-            self._engine.wake()
+            self._engine.wake(host)
         pulse, self._pulse = self._pulse, asyncio.Event()
         pulse.set()
 

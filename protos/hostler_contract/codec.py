@@ -129,7 +129,7 @@ def _get(message: Message, field: Any, inner: Any) -> Any:
 def _read_one(field: Any, value: Any, inner: Any) -> Any:
     if field.message_type is not None:
         if field.message_type.full_name == _TIMESTAMP:
-            return value.ToNanoseconds() / 1e9
+            return value.ToMicroseconds() / 1e6
         return _plain(inner, value)
     if field.enum_type is not None:
         return _enum_word(field.enum_type, value)

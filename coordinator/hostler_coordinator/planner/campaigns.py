@@ -115,6 +115,8 @@ def _mass_reboot(world: World, campaign: CampaignRecord, so_far: Sequence[Action
     """Many hosts came back on boots that nobody asked for: a power cut, not sick hosts (field case A24)."""
     since = max(world.now - world.policy.mass_reboot_window_s, campaign.state_since)
     now = [a.host for a in so_far if isinstance(a, RecordBoot) and a.boot_id]
+    if not now and world.fresh is not None:
+        return None  # nothing new, and the next look at every host is soon
     recent = {host for host in now if host in world.state.hosts and world.state.hosts[host].boot_id is not None}
     recent |= {
         h.id for h in world.state.hosts.values() if h.unexpected_boot_at is not None and h.unexpected_boot_at > since

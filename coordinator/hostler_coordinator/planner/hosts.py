@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 def decide(world: World, room: Room) -> Iterator[Action]:
     """Actions on hosts, whatever the campaigns do."""
-    for seen in world.sightings.values():
-        host = world.state.hosts.get(seen.host)
-        if host is not None and seen.connected:
+    names = world.state.hosts if world.fresh is None else world.fresh
+    for name in names:
+        host, seen = world.state.hosts.get(name), world.sightings.get(name)
+        if host is None:
+            continue
+        if seen is not None and seen.connected:
             yield from _attached(world, host, seen)
-    if world.in_grace:
-        return
-    for host in world.state.hosts.values():
-        yield from _life(world, host, room)
+        if not world.in_grace:
+            yield from _life(world, host, room)
 
 
 def _attached(world: World, host: HostRecord, seen: Sighting) -> Iterator[Action]:
     claim = world.state.claim(host.id)
-    newest = max(claim.token, Token(epoch=world.state.epoch))
-    if seen.newest_token > newest:
+    if seen.newest_token > claim.token and seen.newest_token > Token(epoch=world.state.epoch):
         yield RaiseToken(host.id, seen.newest_token.epoch, seen.newest_token.counter)
     flags = _flags(host, seen)
     if (seen.boot_id and seen.boot_id != host.boot_id and not claim.task) or flags != host.flags:

@@ -34,7 +34,7 @@ class Brake:
 
 def brakes(world: World) -> dict[str, Brake]:
     """Domains in which more than max(3, 20 %) of the uncharged hosts fell silent within 60 s and still are."""
-    if world.in_grace:
+    if world.in_grace or not _enough_silent(world):
         return {}
     by_domain: dict[str, list[float]] = defaultdict(list)
     for host in world.state.hosts.values():
@@ -44,6 +44,13 @@ def brakes(world: World) -> dict[str, Brake]:
             by_domain[domain].append(max(world.sighting(host.id).heard_at, world.leader_since) + world.policy.silence_s)
     found = (_brake(world, domain, moments) for domain, moments in by_domain.items())
     return {brake.domain: brake for brake in found if brake is not None}
+
+
+def _enough_silent(world: World) -> bool:
+    """A cheap look first: with no more silent hosts in all than the bound, no domain can be over it."""
+    heard_since = world.now - world.policy.silence_s
+    heard = sum(1 for seen in world.sightings.values() if seen.heard_at > heard_since)
+    return len(world.state.hosts) - heard > world.policy.mass_silence_hosts
 
 
 def _explained(world: World, host: str) -> bool:

@@ -35,6 +35,8 @@ class World:
     policy: Policy
     jitter: Callable[[str], float]
     allowances: Mapping[str, float] = field(default_factory=dict)
+    fresh: frozenset[str] | None = None
+    """Hosts of which something new was heard since the last turn; None: look at every host."""
 
     @property
     def in_grace(self) -> bool:
