@@ -211,3 +211,57 @@ async def test_an_ended_campaign_waits_for_nothing(office: Office):
     campaign = await submitted(office, "gpu-001")
     await office.reboot(campaign, "gpu-001")
     assert campaign_waits(office.world(), office.newest_plan, office.state.campaigns[campaign]) is None
+
+
+async def test_fc_d05_a_bmc_that_refuses_the_password_is_named_while_tried_and_ends_as_a_letter_with_the_next_step(
+    office: Office,
+):
+    office.fleet(2)
+    campaign = await submitted(office, "gpu-001", mode="hard")
+    office.silence("gpu-001", 60.0)
+    await office.turn()
+    intent = office.task(campaign, "gpu-001").power
+    assert intent is not None
+    task_id = f"{campaign}/h-gpu-001"
+    busy = PowerReport(task_id, intent.token, PowerResult.FAILED, NOON, code="bmc-busy", text="no session slot, try 14")
+    office.power[task_id] = busy
+    office.now_s += 1.0
+    await office.turn()
+    told = campaign_waits(office.world(), office.newest_plan, office.state.campaigns[campaign])
+    assert told is not None
+    assert told.code == "power-retry"
+    assert told.text == "gpu-001: power action failed: no session slot, try 14"
+    assert told.next_at is not None
+    assert told.next_at > office.now_s
+    office.power[task_id] = PowerReport(
+        task_id, intent.token, PowerResult.FAILED, NOON, code="bmc-auth", text="wrong password", retry=False
+    )
+    await office.turn()
+    host = why(office, "gpu-001")
+    assert host.code == "dead-letter"
+    assert "(bmc-auth): wrong password" in host.waiting_for
+    assert "credentials" in host.next_step
+
+
+async def test_brakes_and_graces_do_not_hide_what_a_person_decided(office: Office):
+    office.fleet(8)
+    mark = DrainMark(owner="dave", reason="fan", at=NOON)
+    office.store.seed(office.host("gpu-001").model_copy(update={"drain": mark}))
+    for number in range(1, 8):
+        office.silence(f"gpu-00{number}", 20.0)
+    assert why(office, "gpu-001").code == "drained"
+    assert why(office, "gpu-002").code == "mass-silence"
+    assert why(office, "gpu-008").code == "idle"
+
+
+async def test_a_waiting_host_of_a_paused_campaign_says_how_to_resume(office: Office):
+    office.fleet(1)
+    service = CampaignService(office.desk())
+    office.store.seed(Hold(id="1", host="h-gpu-001", reason="BIOS", owner="eve", at=NOON))
+    campaign = await submitted(office, "gpu-001")
+    assert why(office, "gpu-001").code == "held"
+    await service.pause(ALICE, campaign, "wait for eve", False)
+    told = why(office, "gpu-001")
+    assert told.code == "campaign-paused"
+    assert "paused by alice: wait for eve" in told.waiting_for
+    assert told.next_step == f"hostler campaign resume {campaign}"
