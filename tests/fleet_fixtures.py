@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -171,8 +170,11 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.fixture
-def fleet() -> Iterator[StartFleet]:
-    """Start fleets: `fleet(hosts=8, fabrics=2, coordinators=2, etcd_members=1, boot_seconds=0.5, faults=(…))`."""
+def fleet(tmp_path: Path) -> Iterator[StartFleet]:
+    """Start fleets: `fleet(hosts=8, fabrics=2, coordinators=2, etcd_members=1, boot_seconds=0.5, faults=(…))`.
+
+    Their logs stay in the test's folder; the store's preallocated files do not.
+    """
     try:
         etcd_server.find_etcd()
     except (debian.FetchFailed, etcd_server.EtcdUnusable) as failure:
@@ -187,9 +189,8 @@ def fleet() -> Iterator[StartFleet]:
             boot_seconds: float = 0.5,
             faults: tuple[tuple[str, str], ...] = (),
         ) -> RunningFleet:
-            folder = Path(tempfile.mkdtemp(prefix="hostler-fleet-"))
-            ending.callback(shutil.rmtree, folder, ignore_errors=True)
-            place = premises(folder)
+            place = premises(tmp_path / f"fleet-{len(list(tmp_path.glob('fleet-*')))}")
+            ending.callback(shutil.rmtree, place.folder / "etcd", ignore_errors=True)
             ending.callback(end_fleet, place)
             start_detached(place, Shape(hosts, fabrics, coordinators, etcd_members, boot_seconds, faults), print)
             operator = Operator(place.profile)

@@ -59,7 +59,7 @@ def coordinator_settings(
         "endpoints": [one.address for one in everyone],
         "tls": tls,
         "etcd": {"endpoints": list(etcd_endpoints), "tls": tls},
-        "election_ttl_s": 3,
+        "election_ttl_s": 4,
         "reattach_span_s": 1.0 + shape.hosts / 100.0,
         "policy": policy(shape),
         "bmc": {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hostler_coordinator.dev.premises import FolderRefused, Premises, read_json, write_json
-from hostler_coordinator.dev.processes import child_environment, is_alive, signal_all, sweep
+from hostler_coordinator.dev.processes import child_environment, is_alive, signal_all, started_ticks, sweep
 from hostler_coordinator.dev.shape import BMC_FAULTS, CLEAR, FAULTS, Shape
 
 FAULT_WITHIN_S = 5.0
@@ -128,28 +127,50 @@ def start_detached(place: Premises, shape: Shape, say: Callable[[str], None]) ->
     """
     prepare(place)
     write_json(place.folder / "shape.json", asdict(shape))
-    with (place.folder / "supervisor.log").open("ab") as log:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-m", "hostler_coordinator.dev", "--dir", str(place.folder)],
-            env=child_environment(""),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    pid = _spawn_supervisor(place)
     try:
-        return _watch(place, supervisor, say)
+        return _watch(place, pid, say)
     except BaseException:
-        supervisor.terminate()
-        supervisor.wait(DOWN_WITHIN_S)
+        if not _has_ended(pid):
+            signal_all([pid], signal.SIGTERM)
+            _await(lambda: _has_ended(pid), "the supervisor did not end", DOWN_WITHIN_S)
         raise
 
 
-def _watch(place: Premises, supervisor: subprocess.Popen[bytes], say: Callable[[str], None]) -> dict[str, Any]:
+def _spawn_supervisor(place: Premises) -> int:
+    """Not a Popen: this one outlives whoever started it."""
+    log = os.open(place.folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "hostler_coordinator.dev", "--dir", str(place.folder)],
+            child_environment(""),
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, nothing, 0),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(log)
+        os.close(nothing)
+
+
+def _has_ended(pid: int) -> bool:
+    """True when our child has ended; it is reaped then."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # not ours, or reaped before
+        return started_ticks(pid) is None
+
+
+def _watch(place: Premises, supervisor: int, say: Callable[[str], None]) -> dict[str, Any]:
     end = time.monotonic() + UP_WITHIN_S
     shown = ""
     while time.monotonic() < end:
-        if supervisor.poll() is not None:
+        if _has_ended(supervisor):
             reason = place.failed.read_text(encoding="utf-8") if place.failed.exists() else "see supervisor.log"
             raise NotRunning(f"the fleet did not come up: {reason.strip()}")
         progress = place.progress.read_text(encoding="utf-8").strip() if place.progress.exists() else ""
@@ -177,6 +198,7 @@ def end_fleet(place: Premises) -> bool:
             time.sleep(_POLL_S)
         if mark.is_alive:
             signal_all([mark.pid], signal.SIGKILL)
+        _has_ended(mark.pid)
     left = sweep(mark.run, place.folder)
     if left:
         raise NotRunning(f"these processes of the fleet would not end: {', '.join(map(str, left))}")

@@ -97,8 +97,10 @@ class Fleet:
         """A CA, and one certificate for etcd, the operator, every coordinator and every host, by name."""
         now = datetime.now(UTC)
         authority = make_ca(self._place.folder / "pki", now=now)
+        # Members dial each other from 127.0.0.1, and etcd holds a peer's certificate against where it comes from.
+        etcd_ips = [etcd_ip(block), "127.0.0.1"]
         issued = {
-            "etcd": authority.issue("etcd", Role.ETCD, now=now, region=REGION, ips=[etcd_ip(block)]),
+            "etcd": authority.issue("etcd", Role.ETCD, now=now, region=REGION, ips=etcd_ips),
             OPERATOR: authority.issue(OPERATOR, Role.OPERATOR, now=now, region=REGION),
         }
         for plan in coordinators_of(self._shape, block):

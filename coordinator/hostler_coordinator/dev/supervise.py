@@ -15,6 +15,7 @@ from hostler_coordinator.dev.fleet import Fleet, FleetFailed
 from hostler_coordinator.dev.premises import Premises, write_text
 from hostler_coordinator.dev.shape import Shape
 
+REASON_CHARS_MAX = 1000
 # What a person can do something about; anything else is a bug and shows its trace.
 EXPECTED = (Problem, NoFreeBlock, FetchFailed, EtcdNotReady, EtcdUnusable, FleetFailed, TimeoutError, OSError)
 
@@ -25,14 +26,18 @@ def supervise(place: Premises, shape: Shape, say: Callable[[str], None]) -> int:
     Returns 0, or 1 when it failed: the reason is said, and kept in `failed`.
     """
 
+    said = [""]
+
     def tell(line: str) -> None:
-        write_text(place.progress, line + "\n")
-        say(line)
+        if line != said[0]:
+            said[0] = line
+            write_text(place.progress, line + "\n")
+            say(line)
 
     try:
         asyncio.run(_run(Fleet(place, shape, tell)))
     except EXPECTED as error:
-        reason = str(error) or type(error).__name__
+        reason = (str(error) or type(error).__name__)[:REASON_CHARS_MAX]
         write_text(place.failed, reason + "\n")
         say(f"the fleet ended: {reason}")
         return 1
