@@ -86,11 +86,11 @@ class DomainActs:
         view = await self.get_domain(name)
         if not dry_run:
             return view
-        shown = {"budget": format_budget(wanted) if wanted else ""}
-        if wanted is None:
-            return view.model_copy(update=shown)
         limit, source, rounding = effective_limit(name, view.enrolled, wanted, None)
-        return view.model_copy(update=shown | {"limit": limit, "limit_from": source, "rounding": rounding})
+        if wanted is None and view.kind == "site":
+            limit, source = desk.policy.site_boot_ceiling, "ceiling"
+        shown = {"limit": limit, "limit_from": source, "rounding": rounding}
+        return view.model_copy(update=shown | {"budget": format_budget(wanted) if wanted else ""})
 
     async def release_brake(
         self, caller: Caller, hosts: tuple[str, ...], reason: str, dry_run: bool

@@ -129,8 +129,9 @@ class HostActs:
             refuse_in_flight(desk.store.state, record, "rebound")
             update = _binding(record, serial, bmc)
             _refuse_taken(desk.store.state, record, update)
-            # What is heard from the new board is its first boot, not one that nobody asked for.
-            return record.model_copy(update=update | {"retired": None, "flags": (), "boot_id": None})
+            if update.get("serial", record.serial) != record.serial:
+                update["boot_id"] = None  # what the new board says first is no boot that nobody asked for
+            return record.model_copy(update=update | {"retired": None, "flags": ()})
 
         return await self._change(caller, host, "host.rebind", check_reason(reason), change, dry_run=dry_run)
 

@@ -29,9 +29,10 @@ T = TypeVar("T")
 LONGEST_KEY = 200
 CHUNK_HOSTS = 2_000
 """Targets in one stored value: at 128 characters each it stays far below 1 MiB."""
-TARGET_BYTES = 1_000_000
-"""All targets of one campaign: they are written in one transaction, and etcd takes requests of 1.5 MiB."""
-MOST_CHUNKS = 80
+STORED_BYTES = 1_300_000
+"""One campaign with its targets: they are written in one transaction, and etcd takes requests of 1.5 MiB."""
+ASKED_BYTES = 500_000
+"""A request as asked, which is stored with its campaign and shown with it: well below 1 MiB."""
 KEY_FIX = f"give 1 to {LONGEST_KEY} printable characters, a new key for each new request"
 
 
@@ -64,13 +65,13 @@ def resolve(state: State, request: CampaignRequest) -> Resolved:
     known = enrolled(state)
     for name, value in request.limits:
         _tried(problems, _limit(name, value, hosts, known))
-    if not problems:
-        _tried(problems, lambda: _check_size(hosts))
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise BadFields(problems)
-    return Resolved(request, hosts, found.retired if found else (), resolve_limits(request.limits, hosts, known))
+    resolved = Resolved(request, hosts, found.retired if found else (), resolve_limits(request.limits, hosts, known))
+    _check_size(resolved)
+    return resolved
 
 
 def _limit(
@@ -98,11 +99,16 @@ def _check_request(state: State, request: CampaignRequest) -> None:
         raise BadField("retry_of", request.retry_of, "is no known campaign", "leave it out; `deadletter retry` sets it")
 
 
-def _check_size(hosts: Sequence[HostRecord]) -> None:
-    byte_count = sum(len(host.id.encode()) + 3 for host in hosts)
-    if byte_count > TARGET_BYTES or len(hosts) > CHUNK_HOSTS * MOST_CHUNKS:
+def _check_size(resolved: Resolved) -> None:
+    """A campaign must fit its transaction, and its request an answer."""
+    asked = len(resolved.request.model_dump_json().encode())
+    if asked > ASKED_BYTES:
+        fix = "use ranges, labels or all; or split it into several campaigns"
+        raise BadField("selector", asked, f"bytes of request are more than {ASKED_BYTES}", fix)
+    targets = sum(len(host.id.encode()) + 3 for host in resolved.hosts)
+    if asked + targets + len(resolved.limits.model_dump_json().encode()) > STORED_BYTES:
         fix = "split it into several campaigns, by fabric for example"
-        raise BadField("selector", len(hosts), "hosts are more than one campaign can hold", fix)
+        raise BadField("selector", len(resolved.hosts), "hosts are more than one campaign can hold", fix)
 
 
 def check_key(key: str) -> str:

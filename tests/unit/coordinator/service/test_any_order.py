@@ -44,7 +44,7 @@ DEEDS = (
 
 
 class Story:
-    """One office in which deeds follow each other, with one open campaign at a time: their contention is the planner's."""
+    """One office in which deeds follow each other; one campaign is open at a time, contention is the planner's."""
 
     def __init__(self) -> None:
         self.office = Office()

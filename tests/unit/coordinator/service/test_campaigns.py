@@ -126,6 +126,20 @@ async def test_ten_thousand_targets_are_stored_in_chunks_in_one_transaction(offi
     assert office.state.targets(campaign)[9_999] == "h-n09999"
 
 
+async def test_more_than_one_campaign_can_hold_is_refused_by_field_and_stores_nothing(
+    office: Office, campaigns: CampaignService
+):
+    for number in range(11_000):
+        office.enrol(f"{'x' * 110}{number:05d}", heard=False)
+    with pytest.raises(BadField, match="one campaign can hold") as many:
+        await campaigns.submit(ALICE, "k1", request(everything=True), 11_000, "", False)
+    assert many.value.field == "selector"
+    names = tuple(host.name for host in office.state.hosts.values())[:5_000]
+    with pytest.raises(BadField, match="ranges, labels or all"):
+        await campaigns.submit(ALICE, "k1", request(*names), 5_000, "", False)
+    assert not office.state.campaigns
+
+
 async def test_a_lost_compare_is_looked_at_again_and_a_key_taken_meanwhile_answers_its_campaign(
     office: Office, campaigns: CampaignService
 ):

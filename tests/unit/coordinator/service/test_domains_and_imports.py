@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hostler_contract.campaigns import Selector
-from hostler_contract.domains import CauseKind
+from hostler_contract.domains import Budget, CauseKind
 from hostler_contract.hosts import HoldKind
 from hostler_contract.work import TaskState
 from hostler_coordinator.fsck import problems
@@ -234,3 +234,21 @@ async def test_bad_files_name_every_bad_line_and_change_nothing(office: Office, 
     assert all(problem.field.startswith("line 4: ") for problem in refused.value.problems)
     assert "hunter2" not in str(refused.value)
     assert not office.state.hosts
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "told"),
+    [
+        ("fabric/ib-a", "50%", (2, "budget", "50%")),
+        ("fabric/ib-a", "default", (1, "default", "")),
+        ("site/site", "default", (100, "ceiling", "")),
+    ],
+)
+async def test_a_dry_budget_tells_the_limit_that_it_would_make(
+    office: Office, fleet: FleetService, name: str, budget: str, told: tuple[int, str, str]
+):
+    office.fleet(4)
+    office.budget("fabric/ib-a", Budget(count=3))
+    view = await fleet.set_budget(ALICE, name, budget, "", True)
+    assert (view.limit, view.limit_from, view.budget) == told
+    assert office.state.ledger("fabric/ib-a").budget == Budget(count=3)

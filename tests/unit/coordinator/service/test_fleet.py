@@ -167,6 +167,14 @@ async def test_rebind_carries_the_identity_to_a_new_board_and_brings_a_retired_h
     host = await fleet.rebind(ALICE, "gpu-001", "SN-new", bmc, "new board", False)
     assert (host.id, host.serial, host.state) == ("h-gpu-001", "SN-new", "up")
     assert host.bmc == bmc
+    assert office.host("gpu-001").boot_id is None  # the new board's first boot is news, not a surprise
+    await office.turn()
+    assert office.host("gpu-001").boot_id == "boot-gpu-001-1"
+    moved = BmcRef(address="127.1.0.8", credentials="")
+    host = await fleet.rebind(ALICE, "gpu-001", "", moved, "BMC moved", False)
+    assert host.bmc == moved.model_copy(update={"credentials": "env:NEW"})
+    assert office.host("gpu-001").boot_id == "boot-gpu-001-1"
+    assert office.host("gpu-001").unexpected_boot_at is None
     with pytest.raises(Refused, match="gpu-002") as taken:
         await fleet.rebind(ALICE, "gpu-001", "sn-GPU-002", None, "", False)
     assert taken.value.code == "serial-taken"
