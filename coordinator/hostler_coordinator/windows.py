@@ -139,17 +139,25 @@ def _spans(windows: Iterable[Window], day: int) -> Iterator[Span]:
             on = today + timedelta(days=offset)
             if on.weekday() not in window.weekdays:
                 continue
-            opens = _instant(on, window.start_minute, zone, last=False)
-            closes = _instant(on, window.end_minute, zone, last=True)
+            opens = _first(on, window.start_minute, zone)
+            closes = _after_last(on, window.end_minute, zone)
             if opens < closes:  # a window that lies wholly in skipped time does not open
                 yield Span(opens, closes)
 
 
-def _instant(on: date, minute: int, zone: ZoneInfo, *, last: bool) -> float:
-    """When the wall clock of `zone` shows this minute: the first or the last time if twice, the gap's end if never."""
+def _after_last(on: date, minute: int, zone: ZoneInfo) -> float:
+    """When the last minute that shows less than this has passed: an end at which the clock is set back is the first."""
     wall = datetime(on.year, on.month, on.day) + timedelta(minutes=minute)  # noqa: DTZ001 - a wall clock has no zone
-    local = wall.replace(tzinfo=zone, fold=1 if last else 0)
-    moment = local.astimezone(UTC)
+    before = (wall - timedelta(minutes=1)).replace(tzinfo=zone, fold=1).astimezone(UTC)
+    if before.astimezone(zone).replace(tzinfo=None) != wall - timedelta(minutes=1):
+        return _gap_end(wall - timedelta(minutes=1), zone)
+    return before.timestamp() + 60.0
+
+
+def _first(on: date, minute: int, zone: ZoneInfo) -> float:
+    """When the wall clock of `zone` first shows this minute; the gap's end if it never does."""
+    wall = datetime(on.year, on.month, on.day) + timedelta(minutes=minute)  # noqa: DTZ001 - a wall clock has no zone
+    moment = wall.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) == wall:
         return moment.timestamp()
     return _gap_end(wall, zone)

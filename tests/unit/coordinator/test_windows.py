@@ -169,3 +169,9 @@ def test_agrees_with_a_minute_by_minute_reference(zone: str, day: str, start: in
     for minute in range(-360 + offset, 1800, 7):
         moment = midnight + timedelta(minutes=minute)
         assert state((window,), moment.timestamp()).open == reference_open(window, moment), moment
+
+
+def test_an_end_at_which_the_clock_is_set_back_closes_the_first_time() -> None:
+    window = parse_window("Sun 00:00-01:00 America/Chicago")
+    found = state((window,), datetime(2026, 11, 1, 5, 30, tzinfo=UTC).timestamp())
+    assert found.closes_at == datetime(2026, 11, 1, 6, 0, tzinfo=UTC).timestamp()
