@@ -95,8 +95,13 @@ def campaign(world: World, plan: Plan, record: CampaignRecord, *, whole: bool = 
 
 
 def counts(world: World, record: CampaignRecord) -> V.Counts:
-    """Targets by state, summing to the campaign's targets; those without a record count as what became of them."""
+    """Targets by state, summing to the campaign's targets; those without a record count as what became of them.
+
+    A campaign whose tasks are kept no longer is counted from its summary.
+    """
     by_state = world.state.counts(record.id)
+    if record.summary is not None:
+        by_state = {TaskState(state): count for state, count in record.summary.items()}
     found = dict.fromkeys(V.Counts.model_fields, 0)
     for state, count in by_state.items():
         found[_counted_as(state)] += count

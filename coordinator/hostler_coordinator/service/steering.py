@@ -79,7 +79,12 @@ def steered(world: World, campaign: CampaignRecord, verb: Verb, caller: str, rea
             fix="submit a new campaign" if over else "it ends by itself",
         )
     said = f"{_DONE[verb]} by {caller}" + (f": {reason}" if reason else "")
-    update: dict[str, object] = {"state": _after(campaign, verb), "state_reason": said, "state_since": world.now}
+    update: dict[str, object] = {
+        "state": _after(campaign, verb),
+        "state_reason": said,
+        "state_since": world.now,
+        "paused_by_rule": False,
+    }
     if verb is Verb.RESUME:
         update["failures_forgiven"] = failures(world, campaign)
     return campaign.model_copy(update=update)

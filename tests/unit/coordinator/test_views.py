@@ -203,6 +203,16 @@ def test_every_recorded_state_is_counted_once(office: Office):
     }
 
 
+def test_a_campaign_whose_tasks_are_kept_no_longer_is_counted_from_its_summary(office: Office):
+    names = [host.name for host in office.fleet(9)]
+    summary = {"succeeded": 6, "dead_letter": 2}
+    record = campaign(office, *names, state=CampaignState.INCOMPLETE, summary=summary, ended_at=NOON)
+    task(office, "gpu-001", TaskState.SUCCEEDED)  # not deleted yet
+    view = views.campaign(office.world(), Plan(), record)
+    assert (view.counts.succeeded, view.counts.dead_letter, view.counts.skipped) == (6, 2, 1)
+    assert sum(view.counts.model_dump().values()) == 9
+
+
 def test_what_is_shown_is_bounded_and_the_newest_failures_and_oldest_hosts_come_first(office: Office):
     names = [host.name for host in office.fleet(80)]
     record = campaign(office, *names)

@@ -114,7 +114,9 @@ async def test_resume_forgives_the_failures_so_far(office: Office, campaigns: Ca
     assert view.state is CampaignState.PAUSED
     assert "failure limit reached (1 of 1): gpu-001" in view.state_reason
     assert view.failures[0].host == "gpu-001"
+    assert office.state.campaigns[campaign].paused_by_rule
     await campaigns.resume(ALICE, campaign, "known", False)
+    assert not office.state.campaigns[campaign].paused_by_rule
     assert office.state.campaigns[campaign].failures_forgiven == 1
     await office.turn()
     assert (await campaigns.get(campaign)).state is CampaignState.RUNNING
