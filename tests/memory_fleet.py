@@ -78,6 +78,26 @@ class Machine:
     fail_with: str = ""
     """Not empty: the reboot command fails with these words."""
     refuse_with: str = ""
+    """Not empty: offered work is refused with these words, `refuse_code` and `refuse_permanent`."""
+    refuse_code: str = "blocked"
+    refuse_permanent: bool = False
+    shutdown_s: float = 0.0
+    """From the accepted command to the end of the old boot; its agent is heard all the while."""
+    ignores_command: bool = False
+    """The command is accepted, and the machine stays up."""
+    boot_s: float | None = None
+    """Own time from down to up; None: the fleet's."""
+    powered: bool = True
+    """As its BMC would say; only BMC orders change it."""
+    blocked_by: str = ""
+    can_drain: bool = False
+    usability: int = pb.USABILITY_USABLE
+    mark: str = ""
+    """Task id of the drain mark that its agent has set and not undone."""
+    shutting_down: bool = False
+    hostname: str = ""
+    """Empty: its host id."""
+    address: str = ""
     token: tuple[int, int] = (0, 0)
     task: str = ""
     phase: str = ""
@@ -85,6 +105,8 @@ class Machine:
     session: int = 0
     boots: list[tuple[float, str]] = field(default_factory=list)
     """Every boot after the first: when, and caused by what."""
+    turn: int = 0
+    """Grows with every end of a boot, so that a boot planned before does not happen after."""
 
     @property
     def boot_id(self) -> str:
@@ -106,6 +128,8 @@ class Fleet:
         self.down: set[str] = set()
         self.most_down: dict[str, int] = {}
         self.power_calls: list[tuple[float, str, PowerVerb]] = []
+        self.bmc_orders: list[tuple[float, str, str]] = []
+        """What reached a BMC: when, which host, `off` or `on`."""
         self._power: dict[str, PowerReport] = {}
         for number, machine in enumerate(self.machines.values()):
             fabric = f"ib-{'abcdefgh'[number % fabrics]}"
@@ -225,8 +249,9 @@ class Fleet:
         machine.session += 1
         hello = pb.Hello(host_id=machine.host, boot_id=machine.boot_id)
         hello.newest_token.epoch, hello.newest_token.counter = machine.token
-        hello.condition.usability = pb.USABILITY_USABLE
-        hello.facts.hostname = machine.host
+        hello.condition.CopyFrom(self._condition(machine))
+        hello.facts.hostname = machine.hostname or machine.host
+        hello.facts.address = machine.address
         self.board.attached(machine.host, VIA, machine.session, hello, 0.0, self.clock.now())
         if machine.phase == "done":
             self._say(machine, outcome=self._outcome(machine, pb.OUTCOME_KIND_DONE))
@@ -235,13 +260,39 @@ class Fleet:
         else:
             self._say(machine, pull=pb.Pull())
 
+    @staticmethod
+    def _condition(machine: Machine) -> pb.Condition:
+        return pb.Condition(
+            usability=machine.usability,  # type: ignore[arg-type]
+            blocked_by=machine.blocked_by,
+            can_drain=machine.can_drain,
+            drained_for=machine.mark,
+            shutting_down=machine.shutting_down,
+        )
+
+    def beat(self, machine: Machine) -> None:
+        """A heartbeat with the machine's condition, as agents send it when it changes."""
+        self._say(machine, heartbeat=pb.Heartbeat(condition=self._condition(machine)))
+
+    def say_of_old_boot(self, machine: Machine, kind: int) -> None:
+        """An outcome of the present task, from whatever boot the machine is on."""
+        self._say(machine, outcome=self._outcome(machine, kind))
+
     def _say(self, machine: Machine, **message: object) -> None:
         if not machine.hung and machine.up:
             request = pb.SessionRequest(**message)  # type: ignore[arg-type]
             self.board.message(machine.host, VIA, machine.session, request, 0.0, self.clock.now())
 
-    def _outcome(self, machine: Machine, kind: int, code: str = "", text: str = "") -> pb.Outcome:
-        outcome = pb.Outcome(task_id=machine.task, kind=kind, code=code, text=text)  # type: ignore[arg-type]
+    def _outcome(
+        self, machine: Machine, kind: int, code: str = "", text: str = "", *, permanent: bool = False
+    ) -> pb.Outcome:
+        outcome = pb.Outcome(
+            task_id=machine.task,
+            kind=kind,  # type: ignore[arg-type]
+            code=code,
+            text=text,
+            permanent=permanent,
+        )
         outcome.token.epoch, outcome.token.counter = machine.token
         return outcome
 
@@ -278,7 +329,10 @@ class Fleet:
             return
         machine.token, machine.task, machine.boot_before = token, assignment.task_id, machine.boot_id
         if machine.refuse_with:
-            refused = self._outcome(machine, pb.OUTCOME_KIND_REFUSED, "blocked", machine.refuse_with)
+            kind = pb.OUTCOME_KIND_FAILED if machine.refuse_permanent else pb.OUTCOME_KIND_REFUSED
+            refused = self._outcome(
+                machine, kind, machine.refuse_code, machine.refuse_with, permanent=machine.refuse_permanent
+            )
             self._say(machine, outcome=refused)
             return
         machine.phase = "intent"
@@ -292,14 +346,32 @@ class Fleet:
             failed = self._outcome(machine, pb.OUTCOME_KIND_FAILED, "reboot-command-failed", machine.fail_with)
             self._say(machine, outcome=failed)
             return
-        machine.phase = "acting"
-        self.go_down(machine, f"agent {machine.token}")
-        if not machine.never_boots:
-            self.after(self.boot_s, lambda: self.come_up(machine))
+        machine.phase, machine.shutting_down = "acting", True
+        cause = f"agent {machine.token}"
+        if machine.ignores_command:
+            self.beat(machine)
+        elif machine.shutdown_s:
+            self.beat(machine)
+            turn = machine.turn
+            self.after(machine.shutdown_s, lambda: self._reboot(machine, cause) if machine.turn == turn else None)
+        else:
+            self._reboot(machine, cause)
+
+    def _reboot(self, machine: Machine, cause: str) -> None:
+        self.go_down(machine, cause)
+        self._boot_later(machine)
+
+    def _boot_later(self, machine: Machine) -> None:
+        if machine.never_boots:
+            return
+        turn = machine.turn
+        wait_s = self.boot_s if machine.boot_s is None else machine.boot_s
+        self.after(wait_s, lambda: self.come_up(machine) if machine.turn == turn and machine.powered else None)
 
     def go_down(self, machine: Machine, cause: str) -> None:
         """The machine stops."""
-        machine.up = False
+        machine.up, machine.shutting_down = False, False
+        machine.turn += 1
         self.down.add(machine.host)
         machine.boots.append((self.clock.now(), cause))
         self.board.detached(machine.host, VIA, machine.session, "gone", self.clock.now())
@@ -324,7 +396,23 @@ class Fleet:
         self.power_calls.append((self.clock.now(), host, intent.verb))
         report = PowerReport(task_id, intent.token, PowerResult.WORKING, self.clock.now())
         self._power[task_id] = report
-        self.after(2.0, lambda: self._power_done(machine, task_id, intent))
+        term = self.engine
+
+        def while_it_leads(step: Callable[[], None]) -> Callable[[], None]:
+            return lambda: step() if self.engine is term else None  # a walk dies with its leader
+
+        if not machine.bmc_code and intent.verb is not PowerVerb.ON:
+            self.after(1.0, while_it_leads(lambda: self._bmc_off(machine, intent)))
+        self.after(2.0, while_it_leads(lambda: self._power_done(machine, task_id, intent)))
+
+    def _bmc_off(self, machine: Machine, intent: PowerIntent) -> None:
+        if not machine.powered:
+            return
+        self.bmc_orders.append((self.clock.now(), machine.host, "off"))
+        if machine.up:
+            self.go_down(machine, f"bmc {intent.token}")
+        machine.powered = False
+        machine.turn += 1
 
     def _power_done(self, machine: Machine, task_id: str, intent: PowerIntent) -> None:
         now = self.clock.now()
@@ -334,11 +422,11 @@ class Fleet:
             )
             self._power[task_id] = failed
             return
-        if machine.up:
-            self.go_down(machine, f"bmc {intent.token}")
+        if intent.verb is not PowerVerb.OFF and not machine.powered:
+            self.bmc_orders.append((now, machine.host, "on"))
+            machine.powered = True
+            self._boot_later(machine)
         self._power[task_id] = PowerReport(task_id, intent.token, PowerResult.DONE, now, off_seen=True, on_seen=True)
-        if not machine.never_boots:
-            self.after(self.boot_s, lambda: self.come_up(machine))
 
     def reports(self) -> dict[str, PowerReport]:
         """Newest report by task id."""

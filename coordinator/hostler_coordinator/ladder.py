@@ -28,6 +28,7 @@ _SUGGESTIONS: dict[str, str] = {
     "contradiction": "the BMC and the agent contradict each other: look at the host before anything else is done to it",
     "never-seen": "no agent has ever attached: install and start hostler-agent, then: hostler deadletter retry {id}",
     "still-up": "the host accepts the reboot and stays up: try hostler host reboot {host} --mode hard",
+    "job-may-run": "see whether its job is alive; if it is not: hostler deadletter retry {id}, or submit with --force",
     "inhibited": "something on the host forbids the reboot: end it, or retry with --force and a reason",
     "not-permitted": "the agent may not reboot its host: correct its unit or polkit rules, then retry",
 }

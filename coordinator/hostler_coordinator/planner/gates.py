@@ -201,26 +201,32 @@ def _presence(world: World, host: HostRecord) -> Why | None:
 
 
 def _condition(world: World, campaign: CampaignRecord, host: HostRecord) -> Why | None:
-    if not world.heard(host.id):
-        return None
     seen = world.sighting(host.id)
     condition = seen.condition
-    if condition.usability is Usability.STARTING:
+    if world.heard(host.id) and condition.usability is Usability.STARTING:
         return Why(
             "starting",
             f"it is still starting: {condition.usability_reason or 'post-boot checks run'}",
             since=seen.attached_at,
             next_step="starts when its checks have passed",
         )
-    if condition.blocked_by and not condition.can_drain and not campaign.request.force:
-        return Why(
-            "blocked",
-            f"blocked by {condition.blocked_by}",
-            held_by=condition.blocked_by,
-            since=seen.attached_at,
-            next_step="starts when that ends; or configure a drain, or use --force with a reason",
-        )
-    return None
+    return blocked_gate(world, campaign, host.id)
+
+
+def blocked_gate(world: World, campaign: CampaignRecord, host: str) -> Why | None:
+    """The host said that something on it forbids work. Silence takes nothing of that back: a job outlives its agent."""
+    seen = world.sighting(host)
+    condition = seen.condition
+    if not condition.blocked_by or condition.can_drain or campaign.request.force:
+        return None
+    last_word = "" if world.heard(host) else ", as its agent said before it fell silent"
+    return Why(
+        "blocked",
+        f"blocked by {condition.blocked_by}{last_word}",
+        held_by=condition.blocked_by,
+        since=seen.attached_at,
+        next_step="starts when that ends; or configure a drain, or use --force with a reason",
+    )
 
 
 def pause_gate(world: World, task: TaskRecord | None) -> Why | None:

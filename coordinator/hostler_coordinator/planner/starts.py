@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hostler_contract.work import TERMINAL
+from hostler_contract.work import TERMINAL, TaskState
 from hostler_coordinator.lifecycle import Event
 from hostler_coordinator.planner.actions import Move, Reserve, Why
 from hostler_coordinator.planner.gates import campaign_gate, start_gate
@@ -174,11 +174,15 @@ def reservation(world: World, campaign: CampaignRecord, host: HostRecord, wave: 
     seen = world.sighting(host.id)
     task = world.state.task(campaign.id, host.id)
     heard = world.heard(host.id) and seen.boot_id
+    boot_before = seen.boot_id if heard else host.boot_id
+    if task is not None and task.state is TaskState.BACKING_OFF and task.boot_before:
+        # A boot since the failed attempt is the reboot that was wanted, late or by itself: it is proved, not repeated.
+        boot_before = task.boot_before
     return Reserve(
         campaign=campaign.id,
         host=host.id,
         wave=wave,
-        boot_before=seen.boot_id if heard else host.boot_id,
+        boot_before=boot_before,
         deadline_at=world.now + world.policy.pull_timeout_s + campaign.limits.drain_timeout_s,
         attempt=(task.attempt if task else 0) + 1,
     )

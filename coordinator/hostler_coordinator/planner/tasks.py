@@ -16,6 +16,7 @@ from hostler_coordinator.lifecycle import LET_GO, Event, may
 from hostler_coordinator.live import PowerResult, ReportKind
 from hostler_coordinator.planner.actions import Move, Rescue, Why
 from hostler_coordinator.planner.gates import (
+    blocked_gate,
     campaign_gate,
     go_gate,
     hold_gate,
@@ -130,7 +131,11 @@ def _reserved(case: Case) -> Decision:
 
 def _withdrawal(case: Case) -> Move | None:
     """Before the point of no return, a closed gate takes the work back."""
-    closed = campaign_gate(case.world, case.campaign) or hold_gate(case.world, case.host.id)
+    closed = (
+        campaign_gate(case.world, case.campaign)
+        or hold_gate(case.world, case.host.id)
+        or blocked_gate(case.world, case.campaign, case.host.id)
+    )
     if closed is None:
         return None
     ending = case.campaign.state in {CampaignState.ABORTING, CampaignState.FAILED}
@@ -188,7 +193,7 @@ def _let_go(case: Case) -> Decision:
         "",
         case.seen_now(EvidenceKind.GO_GIVEN, f"by {case.world.leader}"),
         boot_before=case.task.boot_before or case.seen.boot_id,
-        deadline_at=case.now + case.world.boot_allowance_s(case.host) + policy.go_lifetime_s,
+        deadline_at=case.now + case.world.reboot_allowance_s(case.host) + policy.go_lifetime_s,
     )
 
 
@@ -209,6 +214,9 @@ def _reserved_silent(case: Case) -> Decision:
     due = since + case.world.policy.rescue_after_s
     if case.now < due:
         return Why("silent", "its agent is silent", since=since, next_step="rescue through the BMC", next_at=due)
+    if case.seen.condition.blocked_by and not case.campaign.request.force:
+        # Drained or not is unknown now, and the job may be well (law 5): a person looks before its power goes.
+        return exhausted(case, "job-may-run", f"its agent hangs, and {case.seen.condition.blocked_by} may still run")
     return rescue(case, "the agent hangs: silent before it was let go")
 
 
@@ -266,7 +274,9 @@ def _acting_silent(case: Case) -> Decision:
             next_step="rescue through the BMC",
             next_at=case.world.grace_ends_at,
         )
-    return rescue(case, "it was let go, and no new boot id came before the deadline")
+    begun = case.seen.condition.shutting_down or (case.report is not None and case.report.kind is ReportKind.ACTING)
+    word = "shutdown started, host did not restart" if begun else "it was let go, and did not restart"
+    return rescue(case, f"{word}: no new boot id came before the deadline")
 
 
 # -- stopping --------------------------------------------------------------------------------------------------------
@@ -307,7 +317,11 @@ def _power_cycling(case: Case) -> Decision:
         if intent.verb is PowerVerb.OFF:
             return case.move(Event.POWER_SETTLED, "", "", *report.evidence)
         return case.move(
-            Event.POWER_DONE, "", "", *report.evidence, deadline_at=case.now + case.world.boot_allowance_s(case.host)
+            Event.POWER_DONE,
+            "",
+            report.text,
+            *report.evidence,
+            deadline_at=case.now + case.world.boot_allowance_s(case.host),
         )
     if report.result is PowerResult.CANCELLED and case.on_old_boot:
         return failed_attempt(case, "came-back", "its agent answered again before the power was touched")

@@ -70,8 +70,13 @@ class World:
         return tuple(hold for hold in self.state.holds(host) if hold.until is None or hold.until > self.now)
 
     def boot_allowance_s(self, host: HostRecord) -> float:
-        """How long this host's model may take from being let go to its new boot."""
+        """How long this host's model may take to boot."""
         return self.allowances.get(host.model, self.policy.boot_allowance_s)
+
+    def reboot_allowance_s(self, host: HostRecord) -> float:
+        """From being let go to its new boot: what was learned of quick boots never cuts a slow shutdown short."""
+        shutdown_s = min(self.policy.shutdown_timeout_s, self.policy.boot_allowance_s)
+        return max(self.boot_allowance_s(host), shutdown_s)
 
     def domain_limit(self, domain: str, campaign_limits: Mapping[str, int]) -> int:
         """Effective limit of a domain under a campaign."""
