@@ -54,6 +54,7 @@ PURE_ROOMS = {
         "quantities",
         "refusals",
         "selector",
+        "standing",
         "state",
         "views",
         "waves",

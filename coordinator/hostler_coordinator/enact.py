@@ -82,6 +82,10 @@ def _reserve(draft: Draft, world: World, action: Reserve) -> None:
     task = draft.record(path, TaskRecord) or TaskRecord(
         campaign=action.campaign, host=action.host, state=TaskState.PENDING, since=world.now
     )
+    holder = draft.claim(action.host).task
+    if holder not in {"", task.id}:
+        msg = f"host {action.host} is claimed by {holder}"
+        raise UnenactableError(msg)
     token = next_token(draft, world, action.host)
     draft.put(draft.claim(action.host).model_copy(update={"token": token, "task": task.id, "at": world.now}))
     _take_over_letters(draft, action.host)

@@ -120,6 +120,7 @@ TABLE: tuple[Row, ...] = (
     Row(S.BACKING_OFF, Event.BOOT_CHANGED, S.PROVING, "boot id differs from the one recorded before"),
     Row(S.BACKING_OFF, Event.EXHAUSTED, S.DEAD_LETTER, "no attempt left"),
     Row(S.BACKING_OFF, Event.FAIL, S.FAILED, "the campaign ended first"),
+    Row(S.BACKING_OFF, Event.SKIP, S.SKIPPED, "the host was retired"),
     Row(S.BACKING_OFF, Event.ABORT, S.ABORTED, "the campaign is aborted"),
     Row(S.BACKING_OFF, Event.REMOVED, S.SKIPPED, "the host left the inventory"),
 )

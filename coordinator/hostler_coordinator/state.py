@@ -66,6 +66,8 @@ class State:
         if (known is not None and known[1] >= revision) or self._gone.get(path, 0) >= revision:
             return
         self._gone.pop(path, None)
+        if isinstance(record, HostRecord):
+            self._regroup(known[0] if known else None, record)
         self._forget_indexes(known[0] if known else None)
         self._records[path] = (record, revision)
         self._index(record)
@@ -79,6 +81,8 @@ class State:
         if known is None or known[1] > revision:
             return
         del self._records[path]
+        if isinstance(known[0], HostRecord):
+            self._waiting.clear()
         self._forget_indexes(known[0])
 
     def settle(self, revision: int) -> None:
@@ -157,6 +161,11 @@ class State:
     def _forget_targets(self, campaign: str) -> None:
         for cache in (self._target_lists, self._positions, self._waiting):
             cache.pop(campaign, None)
+
+    def _regroup(self, before: Record | None, host: HostRecord) -> None:
+        """Waiting hosts are listed by fabric: a host that is new or moves makes the lists be drawn up anew."""
+        if not isinstance(before, HostRecord) or before.fabric != host.fabric:
+            self._waiting.clear()
 
     def _wait(self, task: TaskRecord) -> None:
         """Keep the list of waiting hosts in step with a task's new state."""

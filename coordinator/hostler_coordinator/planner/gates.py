@@ -19,6 +19,7 @@ from hostler_coordinator.windows import state as window_state
 
 if TYPE_CHECKING:
     from hostler_contract.campaigns import CampaignRecord
+    from hostler_contract.domains import Cause
     from hostler_contract.hosts import HostRecord
     from hostler_contract.work import TaskRecord
     from hostler_coordinator.planner.world import World
@@ -37,6 +38,8 @@ class Room:
     charged: dict[str, int] = field(default_factory=dict)
     working: dict[str, int] = field(default_factory=dict)
     power: int = 0
+    claimed: dict[str, str] = field(default_factory=dict)
+    """Host -> campaign, for starts planned in this turn: a second campaign finds the host taken."""
     _limits: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
@@ -65,8 +68,9 @@ class Room:
             self.charged[domain] = self.world.state.ledger(domain).charged
         return self.charged[domain]
 
-    def take(self, host: HostRecord) -> None:
+    def take(self, campaign: CampaignRecord, host: HostRecord) -> None:
         """Plan a start of this host."""
+        self.claimed[host.id] = campaign.id
         self.working[host.site] = self.working.get(host.site, 0) + 1
         if self.world.state.charge(host.id) is None:
             for domain in host.domains:
@@ -97,8 +101,20 @@ class Room:
     def _holder(self, host: str) -> str:
         record = self.world.state.hosts.get(host)
         charge = self.world.state.charge(host)
-        kinds = "+".join(cause.kind.value.replace("_", " ") for cause in charge.causes) if charge else ""
+        kinds = " and ".join(_said(cause) for cause in charge.causes) if charge else ""
         return f"{record.name if record else host}: {kinds}"
+
+
+def _said(cause: Cause) -> str:
+    match cause.kind:
+        case CauseKind.TASK:
+            return f"campaign {cause.ref.split('/', 1)[0]}"
+        case CauseKind.DEAD_LETTER:
+            return f"dead letter {cause.ref}"
+        case CauseKind.DRAIN:
+            return f"drained by {cause.ref}"
+        case CauseKind.DEAD:
+            return "dead"
 
 
 def hold_gate(world: World, host: str) -> Why | None:
@@ -157,22 +173,23 @@ def brake_gate(world: World, host: str, room: Room) -> Why | None:
     )
 
 
-def host_gate(world: World, campaign: CampaignRecord, host: HostRecord) -> Why | None:
+def host_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
     """The host itself: held, claimed by other work, silent, starting, or busy."""
     held = hold_gate(world, host.id)
     if held is not None:
         return held
+    return _claimed(world, campaign, host, room) or _presence(world, host) or _condition(world, campaign, host)
+
+
+def _claimed(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
     claim = world.state.claim(host.id)
-    if claim.task and claim.task != f"{campaign.id}/{host.id}":
-        owner = claim.task.split("/", 1)[0]
-        return Why(
-            "claimed",
-            f"campaign {owner} is working on it",
-            held_by=owner,
-            since=claim.at,
-            next_step="starts when that work ends",
-        )
-    return _presence(world, host) or _condition(world, campaign, host)
+    owner, since = claim.task.split("/", 1)[0], claim.at
+    if not owner and host.id in room.claimed:
+        owner, since = room.claimed[host.id], world.now
+    if owner in {"", campaign.id}:
+        return None
+    text = f"campaign {owner} is working on it"
+    return Why("claimed", text, held_by=owner, since=since, next_step="starts when that work ends")
 
 
 def _presence(world: World, host: HostRecord) -> Why | None:
@@ -247,7 +264,7 @@ def start_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: R
     """Every gate of a start that concerns one host, the ledgers last: gate first, take the slot last."""
     return (
         pause_gate(world, world.state.task(campaign.id, host.id))
-        or host_gate(world, campaign, host)
+        or host_gate(world, campaign, host, room)
         or brake_gate(world, host.id, room)
         or _ceiling(world, host, room)
         or room.full(campaign, host)

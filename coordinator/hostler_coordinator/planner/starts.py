@@ -108,10 +108,8 @@ def decide(world: World, campaign: CampaignRecord, room: Room, waiting: Waiting)
                 waiting.add(Why("rate", "the campaign's rate is used up"), 1)
                 return
             host = world.state.hosts.get(host_id)
-            if host is None:
-                yield Move(
-                    campaign.id, host_id, Event.REMOVED, "host-removed", "the host was removed from the inventory"
-                )
+            if host is None or host.retired is not None:
+                yield _out_of_reach(campaign, host_id, host)
                 continue
             why = _why_not(world, campaign, host, room, positions, end, free_of_total)
             if why is not None:
@@ -119,8 +117,15 @@ def decide(world: World, campaign: CampaignRecord, room: Room, waiting: Waiting)
                 continue
             left -= 1
             free_of_total -= 0 if world.state.charge(host_id) else 1
-            room.take(host)
+            room.take(campaign, host)
             yield reservation(world, campaign, host, wave)
+
+
+def _out_of_reach(campaign: CampaignRecord, host_id: str, host: HostRecord | None) -> Move:
+    """A target that left while it waited ends its task: the campaign must not wait for it for ever."""
+    if host is None or host.retired is None:
+        return Move(campaign.id, host_id, Event.REMOVED, "host-removed", "the host was removed from the inventory")
+    return Move(campaign.id, host_id, Event.SKIP, "retired", f"the host was retired under {host.retired.ticket}")
 
 
 def _fabric_full(

@@ -7,8 +7,9 @@ from functools import partial
 
 from hostler_contract.campaigns import CampaignState, ResolvedLimits, Window
 from hostler_contract.domains import CauseKind
-from hostler_contract.hosts import Hold
+from hostler_contract.hosts import Hold, Retirement
 from hostler_contract.work import DeadLetterState, EvidenceKind, RebootMode, TaskState
+from hostler_coordinator.fsck import problems
 from hostler_coordinator.policy import Policy
 from memory_fleet import START, Fleet
 
@@ -414,3 +415,41 @@ async def test_an_old_campaign_is_kept_as_one_record_with_its_summary() -> None:
     assert record.summary == {"succeeded": 70}
     assert not fleet.store.state.tasks("c-1")
     assert not fleet.store.state.targets("c-1")
+
+
+async def test_two_campaigns_never_hold_one_host_at_once() -> None:
+    fleet = Fleet(4, policy=FAST)
+    fleet.campaign(limits(), hosts=["gpu-001", "gpu-002"], name="c-1")
+    fleet.campaign(limits(), hosts=["gpu-001", "gpu-003"], name="c-2")
+    await fleet.run(1)
+    assert fleet.store.state.claim("gpu-001").task == "c-1/gpu-001"
+    assert fleet.task("gpu-001", "c-2") is None
+    assert not problems(fleet.store.state)
+    await fleet.run(300, lambda: ended(fleet, "c-1") and ended(fleet, "c-2"))
+    assert len(fleet.machines["gpu-001"].boots) == 2  # once for each campaign, one after the other
+    assert fleet.most_down["fabric/ib-a"] <= 2
+    assert not problems(fleet.store.state)
+
+
+async def test_a_target_that_is_retired_while_it_waits_does_not_keep_its_campaign_open() -> None:
+    fleet = Fleet(3, policy=FAST)
+    fleet.campaign(limits(domains={"fabric/ib-a": 1}))
+    await fleet.run(3)
+    record = fleet.store.state.hosts["gpu-003"]
+    fleet.store.seed(record.model_copy(update={"retired": Retirement(ticket="RMA-7", by="bob", at=fleet.clock.now())}))
+    await fleet.run(300, lambda: ended(fleet))
+    task = fleet.task("gpu-003")
+    assert task is not None
+    assert (task.state, task.code) == (TaskState.SKIPPED, "retired")
+    assert fleet.state_of() is CampaignState.INCOMPLETE
+
+
+async def test_a_host_that_moves_to_another_fabric_while_it_waits_is_started_once() -> None:
+    fleet = Fleet(3, policy=FAST)
+    fleet.campaign(limits(domains={"fabric/ib-a": 1, "fabric/ib-b": 1}))
+    await fleet.run(3)
+    fleet.store.seed(fleet.store.state.hosts["gpu-003"].model_copy(update={"fabric": "ib-b"}))
+    await fleet.run(300, lambda: ended(fleet))
+    assert fleet.state_of() is CampaignState.SUCCEEDED
+    assert len(fleet.machines["gpu-003"].boots) == 1
+    assert not problems(fleet.store.state)

@@ -77,13 +77,13 @@ class Story:
                 await self.fleet.add_hold(ALICE, chosen, HoldKind.HANDS_OFF, "look", until, False)
             case "release":
                 await self.fleet.release_brake(ALICE, (name,), "sure", False)
-            case "submit" if not self.office.state.open_campaigns:
+            case "submit":
                 asked = request(f"gpu-[001-{number % HOSTS + 1:03d}]", max_down=("fabric=2",))
                 await self.campaigns.submit(ALICE, f"k{self.office.now_s}", asked, 0, "", True)
             case "pause" | "resume" | "abort":
                 steer = getattr(self.campaigns, deed)
                 await steer(BOB, campaign, "", False)
-            case "retry" if not self.office.state.open_campaigns:
+            case "retry":
                 await self.letters.retry(ALICE, (letter,), "", f"r{self.office.now_s}", False)
             case "fixed":
                 await self.letters.resolve(BOB, letter, ResolutionKind.FIXED, "", "", False)
