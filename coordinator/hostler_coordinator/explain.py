@@ -243,7 +243,7 @@ def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | 
     if closed is not None:
         return _closed(closed, campaign, in_flight)
     waiting = plan.waiting.get(campaign.id)
-    if waiting is not None and waiting.counts:
+    if waiting is not None and waiting.counts and not _of_before(waiting):
         return _waiting(waiting, in_flight)
     if in_flight:
         return _flying(world, plan, in_flight)
@@ -259,6 +259,11 @@ def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | 
     return Why(
         "ending", "nothing: every host has ended", "", campaign.state_since, "ends in the leader's next turn", world.now
     )
+
+
+def _of_before(waiting: Waiting) -> bool:
+    """True when the newest plan found the campaign's gate closed: it is open now, and the next turn is about to see it."""
+    return any(code == "window-closed" or code.startswith("campaign-") for code in waiting.counts)
 
 
 def _hosts(count: int) -> str:
