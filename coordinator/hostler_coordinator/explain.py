@@ -261,8 +261,8 @@ def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | 
     )
 
 
-def _of_before(waiting: Waiting) -> bool:
-    """True when the newest plan found the campaign's gate closed: it is open now, and the next turn is about to see it."""
+def _of_before(waiting: starts.Waiting) -> bool:
+    """True when the newest plan found the gate closed that is open now: the next turn is about to see it."""
     return any(code == "window-closed" or code.startswith("campaign-") for code in waiting.counts)
 
 
