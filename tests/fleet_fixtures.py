@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from hostler_contract.campaigns import ENDED, CampaignRequest, Limits, Selector
-from hostler_contract.views import Campaign, Task
+from hostler_contract.views import Campaign, Status, Task
 from hostler_contract.work import OperationKind, TaskState
 from hostler_coordinator.cli.errors import Problem
 from hostler_coordinator.dev import debian, etcd_server
@@ -68,6 +68,18 @@ class RunningFleet:
     def leader(self, timeout_s: float = 20.0) -> str:
         """The name of the coordinator that leads."""
         return self.operator.await_leader(timeout_s).leader
+
+    def await_new_leader(self, before: Status, timeout_s: float = 30.0) -> str:
+        """Wait until another term has begun; it may be the same coordinator's, started again. Returns its name."""
+
+        def changed() -> str | None:
+            with suppress(Problem):
+                now = self.operator.status()
+                if now.leader and (now.leader, now.leader_since) != (before.leader, before.leader_since):
+                    return now.leader
+            return None
+
+        return wait_for(changed, timeout_s, f"somebody takes over from {before.leader}")
 
     def coordinator_pid(self, name: str) -> int:
         """Its process."""
@@ -152,10 +164,11 @@ class RunningFleet:
         return processes_of(run, self.place.folder)
 
 
+A = TypeVar("A")
 StartFleet = Callable[..., RunningFleet]
 
 
-def wait_for(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
+def wait_for(condition: Callable[[], A | None], timeout_s: float, what: str) -> A:
     """Wait for a condition, with a bound, and return what it said."""
     end = time.monotonic() + timeout_s
     while not (said := condition()):

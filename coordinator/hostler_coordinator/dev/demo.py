@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import tempfile
 import time
@@ -73,6 +74,8 @@ def run_demo(output: Format, hosts: int, folder: Path | None, *, keep: bool) -> 
             screen.say(f"the fleet is still up; end it with: hostler dev down --dir {place.folder}")
         else:
             end_fleet(place)
+            if folder is None:  # logs and the record stay; the store's large files are of no use to anybody
+                shutil.rmtree(place.folder / "etcd", ignore_errors=True)
 
 
 def _play(place: Premises, facts: dict[str, Any], screen: Screen) -> Play:

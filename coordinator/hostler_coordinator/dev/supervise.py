@@ -25,7 +25,6 @@ def supervise(place: Premises, shape: Shape, say: Callable[[str], None]) -> int:
 
     Returns 0, or 1 when it failed: the reason is said, and kept in `failed`.
     """
-
     said = [""]
 
     def tell(line: str) -> None:

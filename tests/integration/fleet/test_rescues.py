@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from fleet_fixtures import StartFleet
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.work import TaskState
