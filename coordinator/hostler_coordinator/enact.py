@@ -185,12 +185,16 @@ def _recheck_at_go(draft: Draft, action: Move) -> None:
     host = _host(draft, action.host)
     for domain in host.domains:
         draft.ledger(domain)
-    held = draft.state.holds(action.host)
-    if held:  # expired ones, as the gate let it pass; their records must be unchanged
-        for hold in held:
-            draft.rely_on(f"holds/{hold.host}/{hold.id}")
-    else:
-        draft.rely_on_empty(f"holds/{action.host}/")
+    _recheck_holds(draft, action.host)
+
+
+def _recheck_holds(draft: Draft, host: str) -> None:
+    """No hold has appeared since the gate looked; those that had expired are as they were."""
+    held = draft.state.holds(host)
+    for hold in held:
+        draft.rely_on(f"holds/{hold.host}/{hold.id}")
+    if not held:
+        draft.rely_on_empty(f"holds/{host}/")
 
 
 def _release(draft: Draft, world: World, action: Move, task: TaskRecord) -> None:
@@ -230,6 +234,7 @@ def _dead_letter(draft: Draft, world: World, action: Move, task: TaskRecord) -> 
 
 def _rescue(draft: Draft, world: World, action: Rescue) -> None:
     _campaign(draft, action.campaign)
+    _recheck_holds(draft, action.host)
     path = f"tasks/{action.campaign}/{action.host}"
     task = draft.record(path, TaskRecord)
     if task is None:

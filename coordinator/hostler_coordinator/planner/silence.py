@@ -94,8 +94,15 @@ def braked_by(world: World, host: str, found: Mapping[str, Brake]) -> Brake | No
 
 def heard_neighbour(world: World, host: str) -> str | None:
     """A host that shares a domain with this one and is heard now; None when there is none."""
-    record = world.state.hosts[host]
-    return next((other for other in _neighbours(world, record.domains) if other != host and world.heard(other)), None)
+    near = _near(world, host)
+    return next((other for other in _neighbours(world, near) if other != host and world.heard(other)), None)
+
+
+def _near(world: World, host: str) -> tuple[str, ...]:
+    """The domains whose hosts may bear witness: a whole site only where the host is alone in everything smaller."""
+    domains = world.state.hosts[host].domains
+    small = tuple(domain for domain in domains if not domain.startswith("site/"))
+    return small if any(other != host for other in _neighbours(world, small)) else domains
 
 
 def _neighbours(world: World, domains: Iterable[str]) -> Iterable[str]:
