@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ QUOTA_BYTES = 8 * 1024 * 1024
 
 
 async def fill(client: EtcdClient) -> None:
-    for _ in range(40):
+    """Write until refused. etcd learns its size only when its backend commits, every 100 ms: puts may run ahead of it."""
+    for _ in range(150):
         await client.put(b"/k", bytes(500_000))
+        await asyncio.sleep(0.02)
 
 
 async def test_fc_a19_nospace_names_the_member_and_ends_with_the_disarming(tmp_path: Path) -> None:
