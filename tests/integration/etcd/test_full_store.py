@@ -16,7 +16,7 @@ QUOTA_BYTES = 8 * 1024 * 1024
 
 
 async def fill(client: EtcdClient) -> None:
-    """Write until refused. etcd learns its size only when its backend commits, every 100 ms: puts may run ahead of it."""
+    """Write until refused: etcd learns its size only when its backend commits, every 100 ms."""
     for _ in range(150):
         await client.put(b"/k", bytes(500_000))
         await asyncio.sleep(0.02)
