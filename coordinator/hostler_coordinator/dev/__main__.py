@@ -15,10 +15,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; returns the exit status."""
     parser = argparse.ArgumentParser(prog="hostler_coordinator.dev", description="Supervisor of a detached fleet.")
     parser.add_argument("--dir", type=Path, required=True, help="folder with shape.json")
-    place = premises(parser.parse_args(arguments).dir)
+    parser.add_argument("--bound-to", type=int, help="end with this parent, however it ends")
+    given = parser.parse_args(arguments)
+    place = premises(given.dir)
     found = read_json(place.folder / "shape.json")
     shape = Shape(**{**found, "faults": tuple((host, kind) for host, kind in found["faults"])})
-    return supervise(place, shape, lambda line: print(line, flush=True))
+    reason = supervise(place, shape, lambda line: print(line, flush=True), bound_to=given.bound_to)
+    if reason is not None:
+        print(f"the fleet ended: {reason}", flush=True)
+    return 0 if reason is None else 1
 
 
 if __name__ == "__main__":

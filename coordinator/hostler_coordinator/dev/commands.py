@@ -88,7 +88,9 @@ def up(  # noqa: PLR0917 - typer's options
             sys.stderr.write(f"up: hostler --profile {facts['profile']} status\n")
             return
         prepare(place)
-    raise typer.Exit(supervise(place, shape, _say))
+    reason = supervise(place, shape, _progress())
+    if reason is not None:
+        raise Problem("UNAVAILABLE", f"the fleet ended: {reason}", fix=f"its logs are in {place.folder}")
 
 
 @dev_app.command(help=_example("End a fleet, and whatever may be left of it.", "dev down --dir fleet"))

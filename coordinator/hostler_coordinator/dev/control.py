@@ -120,14 +120,16 @@ def prepare(place: Premises) -> None:
     place.clear()
 
 
-def start_detached(place: Premises, shape: Shape, say: Callable[[str], None]) -> dict[str, Any]:
+def start_detached(place: Premises, shape: Shape, say: Callable[[str], None], *, bound: bool = False) -> dict[str, Any]:
     """Start a supervisor of its own session, wait until the fleet is up and return its facts.
+
+    With `bound` the fleet ends when this process ends, however that happens.
 
     Raises NotRunning, FolderRefused.
     """
     prepare(place)
     write_json(place.folder / "shape.json", asdict(shape))
-    pid = _spawn_supervisor(place)
+    pid = _spawn_supervisor(place, bound=bound)
     try:
         return _watch(place, pid, say)
     except BaseException:
@@ -137,14 +139,15 @@ def start_detached(place: Premises, shape: Shape, say: Callable[[str], None]) ->
         raise
 
 
-def _spawn_supervisor(place: Premises) -> int:
-    """Not a Popen: this one outlives whoever started it."""
+def _spawn_supervisor(place: Premises, *, bound: bool) -> int:
+    """Not a Popen: unless it is bound, this one outlives whoever started it."""
+    more = ["--bound-to", str(os.getpid())] if bound else []
     log = os.open(place.folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-m", "hostler_coordinator.dev", "--dir", str(place.folder)],
+            [sys.executable, "-m", "hostler_coordinator.dev", "--dir", str(place.folder), *more],
             child_environment(""),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, nothing, 0),

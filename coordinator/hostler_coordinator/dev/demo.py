@@ -64,7 +64,7 @@ def run_demo(output: Format, hosts: int, folder: Path | None, *, keep: bool) -> 
     try:
         shape = Shape(hosts, FABRICS, COORDINATORS, 1, BOOT_SECONDS)
         screen.say(f"standing up {hosts} machines, {COORDINATORS} coordinators and an etcd in {place.folder}")
-        facts = start_detached(place, shape, screen.detail)
+        facts = start_detached(place, shape, screen.detail, bound=not keep)
         play = _play(place, facts, screen)
         verdict = _judge(place, facts, play)
         screen.close(play, verdict, place.folder)

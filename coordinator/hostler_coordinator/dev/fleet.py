@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Fleet:
         self._etcd: EtcdCluster | None = None
         self._etcd_down_since: dict[int, float] = {}
         self._told: Any = None
+        self._ending = threading.Event()
 
     async def run(self) -> None:
         """Bring it up, write ready.json, and keep it running."""
@@ -65,6 +67,7 @@ class Fleet:
                 self._tell(block)
                 await asyncio.sleep(LOOK_S)
         finally:
+            self._ending.set()  # ends what waits in a thread
             self._place.ready.unlink(missing_ok=True)
             await asyncio.shield(asyncio.ensure_future(self._take_down()))
             block.release()
@@ -164,9 +167,9 @@ class Fleet:
         hosts = hosts_of(self._shape, block)
 
         def enrol() -> None:
-            operator = Operator(self._place.profile)
+            operator = Operator(self._place.profile, self._check)
             try:
-                operator.await_leader(LEADER_WITHIN_S, self._check_coordinators)
+                operator.await_leader(LEADER_WITHIN_S)
                 self._say(f"importing {len(hosts)} hosts")
                 operator.import_inventory((self._place.folder / "inventory.yaml").read_bytes())
                 operator.open_domains(blueprint.open_domains(hosts))
@@ -175,8 +178,10 @@ class Fleet:
 
         await asyncio.to_thread(enrol)
 
-    def _check_coordinators(self) -> None:
+    def _check(self) -> None:
         """A coordinator that dies while it starts is a mistake of ours, to be told at once."""
+        if self._ending.is_set():
+            raise FleetFailed("it was told to end while it started")
         for kept in self._coordinators:
             if kept.pid is None:
                 raise FleetFailed(f"coordinator {kept.name} ended while it started: {kept.log_tail()}")
@@ -192,7 +197,7 @@ class Fleet:
                 raise FleetFailed(f"the machines ended while they started: {self._machines.log_tail()}")
 
         def wait() -> None:
-            operator = Operator(self._place.profile)
+            operator = Operator(self._place.profile, self._check)
             try:
                 operator.await_hosts_up(self._shape.hosts, UP_WITHIN_S, told)
             finally:

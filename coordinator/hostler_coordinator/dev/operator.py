@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -28,10 +27,12 @@ _NOT_YET = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
 class Operator:
     """One caller; not for use by several threads."""
 
-    def __init__(self, profile: Path, *, quiet: bool = True) -> None:
-        """Read the profile; nothing is connected yet. `quiet` drops warnings."""
-        warn: Callable[[str], None] = _nothing if quiet else _to_stderr
-        self.run = Run(Connection(load_profile(str(profile), {}, warn), CALL_TIMEOUT_S, warn), Output(Format.TABLE))
+    def __init__(self, profile: Path, going_on: Callable[[], None] = lambda: None) -> None:
+        """Read the profile; nothing is connected yet. `going_on` is called while it waits; it may raise."""
+        self.run = Run(
+            Connection(load_profile(str(profile), {}, _nothing), CALL_TIMEOUT_S, _nothing), Output(Format.TABLE)
+        )
+        self._going_on = going_on
 
     def close(self) -> None:
         """Close its channels."""
@@ -41,15 +42,14 @@ class Operator:
         """How the control plane is; raises Problem."""
         return self.run.status()
 
-    def await_leader(self, timeout_s: float, going_on: Callable[[], None] = lambda: None) -> Status:
-        """Wait until a coordinator leads and its store answers; raises Problem. `going_on` is called in between."""
+    def await_leader(self, timeout_s: float) -> Status:
+        """Wait until a coordinator leads and its store answers; raises Problem."""
 
         def ready() -> Status | None:
-            going_on()
             status = self.status()
             return status if status.leader and status.store_unavailable_since is None else None
 
-        return _until(ready, timeout_s, "no coordinator became the leader")
+        return self._until(ready, timeout_s, "no coordinator became the leader")
 
     def import_inventory(self, content: bytes, timeout_s: float = 30.0) -> int:
         """Import and return the number of changes; raises Problem."""
@@ -58,7 +58,7 @@ class Operator:
         def imported() -> int | None:
             return len(self.run.call(api.IMPORT_INVENTORY, request).changes)
 
-        return _until(imported, timeout_s, "the inventory could not be imported")
+        return self._until(imported, timeout_s, "the inventory could not be imported")
 
     def open_domains(self, domains: Iterable[str], timeout_s: float = 30.0) -> None:
         """Set the budgets of domains to 100 %; raises Problem."""
@@ -69,7 +69,7 @@ class Operator:
                 self.run.call(api.SET_DOMAIN_BUDGET, request)
                 return True
 
-            _until(done, timeout_s, f"the budget of {domain} could not be set")
+            self._until(done, timeout_s, f"the budget of {domain} could not be set")
 
     def hosts(self) -> list[Host]:
         """Every host; raises Problem."""
@@ -87,7 +87,7 @@ class Operator:
             return len(up) >= count
 
         try:
-            _until(all_up, timeout_s, "not every agent attached")
+            self._until(all_up, timeout_s, "not every agent attached")
         except Problem as problem:
             shown = ", ".join(missing[:5])
             raise Problem(problem.code, f"{problem.message}; missing: {shown} ({len(missing)} in all)") from problem
@@ -109,28 +109,25 @@ class Operator:
         request = campaign_pb2.ListTasksRequest(campaign_id=campaign_id)
         return list(self.run.pages(api.LIST_TASKS, request, "tasks", Task))
 
-
-def _until(ready: Callable[[], A | None], timeout_s: float, what: str) -> A:
-    """Ask again until the answer is good; a coordinator that is not there yet is no error before the time is over."""
-    end = time.monotonic() + timeout_s
-    last = ""
-    while True:
-        try:
-            if answer := ready():
-                return answer
-            last = ""
-        except Problem as problem:
-            if problem.code not in _NOT_YET:
-                raise
-            last = f" ({problem.message})"
-        if time.monotonic() >= end:
-            raise Problem("DEADLINE_EXCEEDED", f"{what} within {timeout_s:g} s{last}")
-        time.sleep(PAUSE_S)
+    def _until(self, ready: Callable[[], A | None], timeout_s: float, what: str) -> A:
+        """Ask again until the answer is good; no answer yet is no error before the time is over."""
+        end = time.monotonic() + timeout_s
+        last = ""
+        while True:
+            self._going_on()
+            try:
+                if answer := ready():
+                    return answer
+                last = ""
+            except Problem as problem:
+                if problem.code not in _NOT_YET:
+                    raise
+                last = f" ({problem.message})"
+            if time.monotonic() >= end:
+                raise Problem("DEADLINE_EXCEEDED", f"{what} within {timeout_s:g} s{last}")
+            time.sleep(PAUSE_S)
 
 
 def _nothing(text: str) -> None:
+    """Warnings (such as that a certificate of 30 days runs out one day) are of no use here."""
     del text
-
-
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"{text}\n")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fleet_fixtures import RunningFleet, StartFleet, is_gone, wait_for
 from hostler_coordinator.dev.control import NotRunning, end_fleet, facts_of, mark_of, prepare
-from hostler_coordinator.dev.premises import FolderRefused
-from hostler_coordinator.dev.processes import started_ticks
+from hostler_coordinator.dev.premises import FolderRefused, premises
+from hostler_coordinator.dev.processes import processes_of, started_ticks
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -106,6 +108,28 @@ def test_bmc_faults_switch_while_it_runs(fleet: StartFleet):
     pid = fleet_up.facts["pids"]["bmcs"][host]
     fleet_up.fault(host, "bmc-wrong-password")
     wait_for(lambda: fleet_up.facts["pids"]["bmcs"].get(host, pid) != pid, 10.0, "it runs with another password")
+
+
+def test_a_bound_fleet_ends_with_whoever_started_it(tmp_path: Path):
+    """As the demo's does, even when that is killed."""
+    place = premises(tmp_path / "fleet")
+    program = (
+        "import sys, time; from pathlib import Path; from hostler_coordinator.dev import control, premises, shape; "
+        "place = premises.premises(Path(sys.argv[1])); "
+        "control.start_detached(place, shape.Shape(2, 1, 1, 1, 0.5), print, bound=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", program, str(place.folder)], env=environment) as starter:
+        try:
+            wait_for(lambda: place.ready.exists() or starter.poll() is not None, 40.0, "the fleet is up")
+            mark = mark_of(place)
+            starter.kill()
+            assert mark is not None
+            wait_for(lambda: not processes_of(mark.run, place.folder), 20.0, "nothing of it is left")
+        finally:
+            starter.kill()
+            end_fleet(place)
+    shutil.rmtree(place.folder / "etcd")
 
 
 def test_two_fleets_stand_side_by_side(fleet: StartFleet):
