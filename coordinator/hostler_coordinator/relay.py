@@ -168,12 +168,16 @@ class RelayUplink:
         await until_either_ends(self._send(call), reading=self._receive(call, accepted.term))
 
     async def _send(self, call: Any) -> None:
+        """The first event after a pause goes at once, what follows close upon it in one batch; beats can wait."""
         settings = self._settings
+        flushed_at = 0.0
         while True:
             await self._wake.wait()
-            if len(self._waiting) + len(self._heard) < settings.batch_messages_max:
-                await asyncio.sleep(settings.flush_after_s)
+            since_s = self._clock() - flushed_at if self._waiting else 0.0
+            if since_s < settings.flush_after_s and len(self._waiting) + len(self._heard) < settings.batch_messages_max:
+                await asyncio.sleep(settings.flush_after_s - max(0.0, since_s))
             self._wake.clear()
+            flushed_at = self._clock()
             while batch := self._next_batch():
                 async with asyncio.timeout(settings.write_timeout_s):
                     await call.write(peer_pb2.RelayRequest(messages=batch))
