@@ -143,8 +143,8 @@ def story(play: Play, verdict: Verdict) -> list[str]:
         ),
         "",
         (
-            f"The leader {play.killed or '(none)'} was killed half-way. {play.leader} took over what was journalled "
-            "in etcd, judged no silence before its grace was over, and went on; nobody was asked twice."
+            f"The leader {play.killed or '(none)'} was killed half-way. Now {play.leader} leads: it took over what was "
+            "journalled in etcd, judged no silence before its grace was over, and went on; nobody was asked twice."
         ),
     ]
 

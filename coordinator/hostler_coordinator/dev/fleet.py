@@ -31,6 +31,8 @@ from hostler_coordinator.pki import CertFiles, Role, make_ca
 LEADER_WITHIN_S = 60.0
 UP_WITHIN_S = 120.0
 LOOK_S = 0.2
+COORDINATOR_AFTER_S = 5.0
+"""Longer than the election's 4 s, so that a killed leader is succeeded by another and not by itself."""
 OPERATOR = "dev-operator"
 
 
@@ -130,7 +132,7 @@ class Fleet:
             path = self._place.coordinator(plan.name, "yaml")
             write_text(path, blueprint.as_yaml(settings))
             command = (sys.executable, "-m", "hostler_coordinator", "run", "--config", str(path))
-            kept = Kept(plan.name, command, self._place.coordinator(plan.name, "log"), self._env)
+            kept = Kept(plan.name, command, self._place.coordinator(plan.name, "log"), self._env, COORDINATOR_AFTER_S)
             kept.start()
             self._coordinators.append(kept)
         write_text(self._place.profile, blueprint.as_yaml(blueprint.profile(everyone, papers[OPERATOR])))

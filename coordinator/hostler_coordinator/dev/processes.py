@@ -37,7 +37,7 @@ _LAUNCHER = (
 
 @dataclass
 class Kept:
-    """One child that is started again `RESTART_AFTER_S` after it died. A stopped one stays stopped.
+    """One child that is started again `restart_after_s` after it died. A stopped one stays stopped.
 
     Start it from the main thread: the kernel ends it when the thread that started it ends.
     """
@@ -46,6 +46,7 @@ class Kept:
     command: Sequence[str]
     log: Path
     env: Mapping[str, str]
+    restart_after_s: float = RESTART_AFTER_S
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _ended_at: float | None = field(default=None, repr=False)
@@ -76,7 +77,7 @@ class Kept:
         if self._ended_at is None:
             self._ended_at = now
             return True
-        if now - self._ended_at < RESTART_AFTER_S:
+        if now - self._ended_at < self.restart_after_s:
             return False
         self.restarts += 1
         self.start()
