@@ -41,8 +41,8 @@ lock:  ## renew .ci/constraints.txt from pyproject.toml (LOCK=--upgrade for the 
 	@.ci/lock $(LOCK)
 
 .PHONY: bench
-bench:  ## figures (later version)
-	$(later)
+bench: setup  ## figures, one JSON object a line (BENCH=p1 for one, SMALL=1 to see that it works, RUNS=5)
+	@PYTHONPATH=tests .venv/bin/python -m bench $(BENCH) $(if $(SMALL),--small) $(if $(RUNS),--runs $(RUNS))
 
 .PHONY: seeds
 seeds:  ## simulator seeds (later version)
