@@ -20,7 +20,7 @@ from hostler_coordinator.cli.submitting import lines_of
 from hostler_coordinator.cli.tables import Column
 from hostler_coordinator.cli.verbs import verb
 
-INVENTORY_BYTES_MAX = 3 * 1024 * 1024
+INVENTORY_BYTES_MAX = 8 * 1024 * 1024
 CHANGE_COLUMNS = (
     Column("CHANGE"),
     Column("HOST"),
