@@ -215,7 +215,9 @@ async def test_fc_d05_one_line_says_why_nothing_happens(office: Office, campaign
     await office.turn()
     full = await campaigns.get(second)
     assert full.waiting_code == "budget-full"
-    assert full.waiting_for.startswith(f"1 host waits: fabric/ib-a is full: 1 of 1 out of service (gpu-003: campaign {first})")
+    assert full.waiting_for.startswith(
+        f"1 host waits: fabric/ib-a is full: 1 of 1 out of service (gpu-003: campaign {first})"
+    )
     assert full.waiting_since == office.state.charges["h-gpu-003"].since
     assert "back in service" in full.next_step
     window = await campaigns.get(closed)
