@@ -83,6 +83,8 @@ class Machine:
     refuse_permanent: bool = False
     shutdown_s: float = 0.0
     """From the accepted command to the end of the old boot; its agent is heard all the while."""
+    slow_to_start: bool = False
+    """It accepts offered work and never gets ready for it."""
     ignores_command: bool = False
     """The command is accepted, and the machine stays up."""
     boot_s: float | None = None
@@ -130,6 +132,10 @@ class Fleet:
         self.power_calls: list[tuple[float, str, PowerVerb]] = []
         self.bmc_orders: list[tuple[float, str, str]] = []
         """What reached a BMC: when, which host, `off` or `on`."""
+        self.no_retry: set[str] = set()
+        """Codes of BMC failures that the power worker calls final."""
+        self.power_text = ""
+        """How the power worker sums up a walk that ended well."""
         self._power: dict[str, PowerReport] = {}
         for number, machine in enumerate(self.machines.values()):
             fabric = f"ib-{'abcdefgh'[number % fabrics]}"
@@ -335,6 +341,8 @@ class Fleet:
             )
             self._say(machine, outcome=refused)
             return
+        if machine.slow_to_start:
+            return
         machine.phase = "intent"
         self._started(machine)
 
@@ -417,16 +425,23 @@ class Fleet:
     def _power_done(self, machine: Machine, task_id: str, intent: PowerIntent) -> None:
         now = self.clock.now()
         if machine.bmc_code:
-            failed = PowerReport(
-                task_id, intent.token, PowerResult.FAILED, now, code=machine.bmc_code, text="BMC says no"
+            self._power[task_id] = PowerReport(
+                task_id,
+                intent.token,
+                PowerResult.FAILED,
+                now,
+                code=machine.bmc_code,
+                text="BMC says no",
+                retry=machine.bmc_code not in self.no_retry,
             )
-            self._power[task_id] = failed
             return
         if intent.verb is not PowerVerb.OFF and not machine.powered:
             self.bmc_orders.append((now, machine.host, "on"))
             machine.powered = True
             self._boot_later(machine)
-        self._power[task_id] = PowerReport(task_id, intent.token, PowerResult.DONE, now, off_seen=True, on_seen=True)
+        self._power[task_id] = PowerReport(
+            task_id, intent.token, PowerResult.DONE, now, text=self.power_text, off_seen=True, on_seen=True
+        )
 
     def reports(self) -> dict[str, PowerReport]:
         """Newest report by task id."""
