@@ -38,7 +38,7 @@ def policy(shape: Shape) -> dict[str, float]:
         "refusals": 10,
         "backoff_first_s": 1.0,
         "backoff_cap_s": 5.0,
-        "intent_lifetime_s": 45.0,
+        "intent_lifetime_s": 30.0,
         "blocked_alert_s": 60.0,
     }
 
@@ -59,7 +59,7 @@ def coordinator_settings(
         "endpoints": [one.address for one in everyone],
         "tls": tls,
         "etcd": {"endpoints": list(etcd_endpoints), "tls": tls},
-        "election_ttl_s": 4,
+        "election_ttl_s": 6,
         "reattach_span_s": 1.0 + shape.hosts / 100.0,
         "policy": policy(shape),
         "bmc": {

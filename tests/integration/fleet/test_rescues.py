@@ -8,7 +8,7 @@ from fleet_fixtures import StartFleet
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.work import TaskState
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
 
 
 def test_what_a_bmc_can_bring_back_is_rescued_and_the_rest_ends_as_dead_letters(fleet: StartFleet):
@@ -20,7 +20,7 @@ def test_what_a_bmc_can_bring_back_is_rescued_and_the_rest_ends_as_dead_letters(
     fleet_up.fault(lost, "hang")
     fleet_up.fault(rescued, "hang")
     campaign = fleet_up.submit("fabric=3")
-    ended = fleet_up.await_end(campaign.id, 170.0)
+    ended = fleet_up.await_end(campaign.id, 230.0)
     assert ended.state is CampaignState.INCOMPLETE
     assert (ended.counts.succeeded, ended.counts.dead_letter) == (10, 2)
     tasks = fleet_up.tasks(campaign.id)
