@@ -41,6 +41,7 @@ class Room:
     claimed: dict[str, str] = field(default_factory=dict)
     """Host -> campaign, for starts planned in this turn: a second campaign finds the host taken."""
     _limits: dict[tuple[str, str], int] = field(default_factory=dict)
+    _whys: dict[tuple[str, int, int], Why] = field(default_factory=dict)
 
     @classmethod
     def of(cls, world: World) -> Room:
@@ -80,11 +81,18 @@ class Room:
         """The first domain without room. `holding`: the host is charged already and only must not be over the limit."""
         if not holding and self.world.state.charge(host.id) is not None:
             return None
-        for domain in host.domains:
-            limit, count = self.limit(campaign, domain), self.count(domain)
-            if count + (0 if holding else 1) > limit:
-                return self._full(domain, count, limit)
-        return None
+        found = (self.full_domain(campaign, domain, 0 if holding else 1) for domain in host.domains)
+        return next((why for why in found if why is not None), None)
+
+    def full_domain(self, campaign: CampaignRecord, domain: str, more: int = 1) -> Why | None:
+        """Why `more` further charges do not fit into a domain; None when they do."""
+        limit, count = self.limit(campaign, domain), self.count(domain)
+        if count + more <= limit:
+            return None
+        key = (domain, count, limit)
+        if key not in self._whys:
+            self._whys[key] = self._full(domain, count, limit)
+        return self._whys[key]
 
     def _full(self, domain: str, count: int, limit: int) -> Why:
         held = ledger.holders(self.world.state, domain)

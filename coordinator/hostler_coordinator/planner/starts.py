@@ -32,6 +32,16 @@ class Waiting:
         self.counts[why.code] = self.counts.get(why.code, 0) + count
 
 
+@dataclass(slots=True)
+class Left:
+    """What one campaign may still use in this turn: starts under its rate, room under its total, and its open wave."""
+
+    starts: int
+    total: int
+    wave: int
+    wave_end: int
+
+
 def wave_end(world: World, campaign: CampaignRecord) -> tuple[int, int]:
     """The open wave's number (0-based) and how many targets, in order, may have started."""
     sizes = campaign.limits.wave_sizes
@@ -94,31 +104,45 @@ def decide(world: World, campaign: CampaignRecord, room: Room, waiting: Waiting)
     if closed is not None:
         waiting.add(closed, len(world.state.waiting(campaign.id)))
         return
-    left, _ = rate_gate(world, campaign)
-    free_of_total = total_room(world, campaign)
-    wave, end = wave_end(world, campaign)
-    positions = world.state.positions(campaign.id)
+    left = Left(rate_gate(world, campaign)[0], total_room(world, campaign), *wave_end(world, campaign))
     for fabric, hosts in world.state.waiting_by_fabric(campaign.id).items():
-        blocked = _fabric_full(room, campaign, fabric, hosts, world)
+        yield from _in_fabric(world, campaign, room, waiting, left, fabric, tuple(hosts))
+        if left.starts <= 0:
+            waiting.add(Why("rate", "the campaign's rate is used up"))
+            return
+
+
+def _in_fabric(
+    world: World,
+    campaign: CampaignRecord,
+    room: Room,
+    waiting: Waiting,
+    left: Left,
+    fabric: str,
+    hosts: tuple[str, ...],
+) -> Iterator[Reserve | Move]:
+    """Starts in one fabric. Once it is full the rest is counted in one look, unless some cost nothing more."""
+    free_ones = any(host in world.state.charges for host in hosts)
+    positions = world.state.positions(campaign.id)
+    for place, host_id in enumerate(hosts):
+        blocked = room.full_domain(campaign, f"fabric/{fabric}") if fabric and not free_ones else None
         if blocked is not None:
-            waiting.add(blocked, len(hosts))
+            waiting.add(blocked, len(hosts) - place)
+            return
+        if left.starts <= 0:
+            return
+        host = world.state.hosts.get(host_id)
+        if host is None or host.retired is not None:
+            yield _out_of_reach(campaign, host_id, host)
             continue
-        for host_id in hosts:
-            if left <= 0:
-                waiting.add(Why("rate", "the campaign's rate is used up"), 1)
-                return
-            host = world.state.hosts.get(host_id)
-            if host is None or host.retired is not None:
-                yield _out_of_reach(campaign, host_id, host)
-                continue
-            why = _why_not(world, campaign, host, room, positions, end, free_of_total)
-            if why is not None:
-                waiting.add(why)
-                continue
-            left -= 1
-            free_of_total -= 0 if world.state.charge(host_id) else 1
-            room.take(campaign, host)
-            yield reservation(world, campaign, host, wave)
+        why = _why_not(world, campaign, host, room, positions, left)
+        if why is not None:
+            waiting.add(why)
+            continue
+        left.starts -= 1
+        left.total -= 0 if world.state.charge(host_id) else 1
+        room.take(campaign, host)
+        yield reservation(world, campaign, host, left.wave)
 
 
 def _out_of_reach(campaign: CampaignRecord, host_id: str, host: HostRecord | None) -> Move:
@@ -128,34 +152,22 @@ def _out_of_reach(campaign: CampaignRecord, host_id: str, host: HostRecord | Non
     return Move(campaign.id, host_id, Event.SKIP, "retired", f"the host was retired under {host.retired.ticket}")
 
 
-def _fabric_full(
-    room: Room, campaign: CampaignRecord, fabric: str, hosts: Mapping[str, None], world: World
-) -> Why | None:
-    """One look for a whole fabric; hosts in it that are charged already cost nothing and are still looked at."""
-    if not fabric or any(host in world.state.charges for host in hosts):
-        return None
-    first = world.state.hosts.get(next(iter(hosts), ""))
-    why = room.full(campaign, first) if first is not None else None
-    return why if why is not None and why.text.startswith(f"fabric/{fabric} ") else None
-
-
 def _why_not(
     world: World,
     campaign: CampaignRecord,
     host: HostRecord,
     room: Room,
     positions: Mapping[str, int],
-    end: int,
-    free_of_total: int,
+    left: Left,
 ) -> Why | None:
     if host.retired is not None:
         return Why("retired", f"retired under {host.retired.ticket}", held_by=host.retired.by, since=host.retired.at)
-    if positions.get(host.id, 0) >= end:
+    if positions.get(host.id, 0) >= left.wave_end:
         return Why("wave", "its wave is not open yet", next_step="starts when every host of the waves before has ended")
     why = start_gate(world, campaign, host, room)
     if why is not None:
         return why
-    if free_of_total <= 0 and world.state.charge(host.id) is None:
+    if left.total <= 0 and world.state.charge(host.id) is None:
         return Why(
             "total-full",
             f"{campaign.limits.total} of the campaign's targets are out of service, its total limit",
@@ -169,9 +181,8 @@ def why_not(world: World, campaign: CampaignRecord, host: HostRecord, room: Room
     closed = gate_now(world, campaign)
     if closed is not None:
         return closed
-    end = wave_end(world, campaign)[1]
-    positions = world.state.positions(campaign.id)
-    return _why_not(world, campaign, host, room, positions, end, total_room(world, campaign))
+    left = Left(1, total_room(world, campaign), *wave_end(world, campaign))
+    return _why_not(world, campaign, host, room, world.state.positions(campaign.id), left)
 
 
 def reservation(world: World, campaign: CampaignRecord, host: HostRecord, wave: int) -> Reserve:
