@@ -353,6 +353,8 @@ def _kept(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
 
 _AUDITED = {
     Event.GO: ("host.reboot", "asked"),
+    Event.REFUSED: ("task.attempt", "refused"),
+    Event.ATTEMPT_FAILED: ("task.attempt", "failed"),
     Event.EXHAUSTED: ("task.dead-letter", "done"),
     Event.POWER_DONE: ("host.power-cycled", "done"),
     Event.REMOVED: ("task.host-removed", "done"),

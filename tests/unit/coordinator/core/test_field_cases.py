@@ -284,6 +284,8 @@ async def test_fc_a13_a_failed_command_is_never_in_progress_without_a_running_or
     letter = fleet.store.state.dead_letters["c-1.gpu-001"]
     assert words in letter.text
     assert (letter.attempts, len(pauses)) == (3, 2)
+    told = [(entry.action, entry.result) for entry in fleet.store.audit_entries if entry.action == "task.attempt"]
+    assert told == [("task.attempt", "failed")] * 2
     assert all("attempt" in detail for detail in details(fleet, "gpu-001").split("; ") if "failed" in detail.lower())
 
 
@@ -349,6 +351,8 @@ async def test_fc_a27_an_inhibited_reboot_is_asked_again_after_a_pause_and_never
     assert task is not None
     assert (task.state, task.code, task.reason) == (TaskState.PENDING, "inhibited", INHIBITED)
     assert 8 <= task.refusals <= 11
+    refused = [entry for entry in fleet.store.audit_entries if entry.result == "refused"]
+    assert {(entry.action, entry.host, entry.reason) for entry in refused} == {("task.attempt", "gpu-001", INHIBITED)}
     assert fleet.engine.plan.waiting["c-1"].reasons["refused"].text == f"refused: {INHIBITED}"
     machine.refuse_with = ""
     await fleet.run(5 * MINUTE, lambda: ended(fleet))
