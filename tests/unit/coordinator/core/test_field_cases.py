@@ -320,6 +320,20 @@ async def test_fc_a25_an_agent_that_forgot_its_work_is_not_rebooted_again_by_it(
     assert len(machine.boots) == 1
 
 
+async def test_fc_a25_an_agent_that_forgot_on_the_old_boot_waits_for_a_new_order_and_reboots_once() -> None:
+    fleet = Fleet(2, policy=FAST)
+    machine = fleet.machines["gpu-001"]
+    machine.ignores_command = True
+    fleet.campaign(limits(), hosts=["gpu-001"])
+    await fleet.run(5, lambda: task_state(fleet, "gpu-001") is TaskState.ACTING)
+    machine.phase, machine.task, machine.token, machine.ignores_command = "", "", (0, 0), False
+    fleet.attach(machine)
+    await fleet.run(FAST.shutdown_timeout_s - 10)
+    assert machine.boots == []
+    await fleet.run(300, lambda: ended(fleet))
+    assert (fleet.state_of(), len(machine.boots)) == (CampaignState.SUCCEEDED, 1)
+
+
 async def test_fc_a26_a_shutdown_that_hangs_gets_one_reset_at_its_deadline_proved_by_a_new_boot() -> None:
     fleet = Fleet(3, policy=REAL)
     machine = fleet.machines["gpu-001"]
