@@ -390,6 +390,7 @@ def _pool_settings(bmc: BmcSection) -> PoolSettings:
 def _cycle_settings(bmc: BmcSection) -> CycleSettings:
     return dataclasses.replace(
         CycleSettings(),
+        soft_s=bmc.soft_s,
         off_limit_s=bmc.off_limit_s,
         on_limit_s=bmc.on_limit_s,
         dwell_s=bmc.dwell_s,

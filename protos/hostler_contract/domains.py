@@ -24,6 +24,8 @@ class Cause(Value):
     ref: str
     since: Instant
     detail: str = ""
+    blocked_by: str = ""
+    """What a dead host last said forbids work on it: a job outlives its agent, and this outlives the leader."""
 
 
 class Charge(Record):

@@ -241,14 +241,14 @@ def _condition(world: World, campaign: CampaignRecord, host: HostRecord) -> Why 
 def blocked_gate(world: World, campaign: CampaignRecord, host: str) -> Why | None:
     """The host said that something on it forbids work. Silence takes nothing of that back: a job outlives its agent."""
     seen = world.sighting(host)
-    condition = seen.condition
-    if not condition.blocked_by or condition.can_drain or campaign.request.force:
+    blocked_by = world.blocked_by(host)
+    if not blocked_by or seen.condition.can_drain or campaign.request.force:
         return None
     last_word = "" if world.heard(host) else ", as its agent said before it fell silent"
     return Why(
         "blocked",
-        f"blocked by {condition.blocked_by}{last_word}",
-        held_by=condition.blocked_by,
+        f"blocked by {blocked_by}{last_word}",
+        held_by=blocked_by,
         since=seen.attached_at,
         next_step="starts when that ends; or configure a drain, or use --force with a reason",
     )

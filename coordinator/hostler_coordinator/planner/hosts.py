@@ -59,8 +59,11 @@ def _life(world: World, host: HostRecord, room: Room) -> Iterator[Action]:
     if dead and (world.heard(host.id) or host.retired is not None):
         yield UnchargeDead(host.id)
     elif not dead and _died(world, host, room):
-        since = max(world.sighting(host.id).heard_at, world.leader_since)
-        yield ChargeDead(host.id, Cause(kind=CauseKind.DEAD, ref="", since=since, detail="silent"))
+        seen = world.sighting(host.id)
+        since = max(seen.heard_at, world.leader_since)
+        blocked_by = seen.condition.blocked_by
+        cause = Cause(kind=CauseKind.DEAD, ref="", since=since, detail="silent", blocked_by=blocked_by)
+        yield ChargeDead(host.id, cause)
 
 
 def _died(world: World, host: HostRecord, room: Room) -> bool:

@@ -214,9 +214,10 @@ def _reserved_silent(case: Case) -> Decision:
     due = since + case.world.policy.rescue_after_s
     if case.now < due:
         return Why("silent", "its agent is silent", since=since, next_step="rescue through the BMC", next_at=due)
-    if case.seen.condition.blocked_by and not case.campaign.request.force:
+    blocked_by = case.world.blocked_by(case.host.id)
+    if blocked_by and not case.campaign.request.force:
         # Drained or not is unknown now, and the job may be well (law 5): a person looks before its power goes.
-        return exhausted(case, "job-may-run", f"its agent hangs, and {case.seen.condition.blocked_by} may still run")
+        return exhausted(case, "job-may-run", f"its agent hangs, and {blocked_by} may still run")
     return rescue(case, "the agent hangs: silent before it was let go")
 
 

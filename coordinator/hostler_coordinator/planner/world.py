@@ -65,6 +65,14 @@ class World:
         """True when silence may be judged and the host has been silent past the bound. Not the opposite of `heard`."""
         return not self.in_grace and self.silent_for(host) >= self.policy.silence_s
 
+    def blocked_by(self, host: str) -> str:
+        """What the host last said forbids work on it, to this leader or to one before it; empty when nothing does."""
+        seen = self.sightings.get(host)
+        if seen is not None and (seen.connected or seen.condition.blocked_by):
+            return seen.condition.blocked_by
+        charge = self.state.charge(host)
+        return next((cause.blocked_by for cause in charge.causes if cause.blocked_by), "") if charge else ""
+
     def holds(self, host: str) -> tuple[Hold, ...]:
         """Holds on the host that are in force now."""
         return tuple(hold for hold in self.state.holds(host) if hold.until is None or hold.until > self.now)

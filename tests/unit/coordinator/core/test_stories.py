@@ -453,3 +453,19 @@ async def test_a_host_that_moves_to_another_fabric_while_it_waits_is_started_onc
     assert fleet.state_of() is CampaignState.SUCCEEDED
     assert len(fleet.machines["gpu-003"].boots) == 1
     assert not problems(fleet.store.state)
+
+
+async def test_what_a_dead_host_last_said_of_its_job_outlives_the_leader() -> None:
+    fleet = Fleet(4, policy=FAST)
+    machine = fleet.machines["gpu-002"]
+    machine.blocked_by = "job 4711 of alice"
+    fleet.attach(machine)
+    await fleet.run(5)
+    machine.hung = True
+    await fleet.run(60)
+    fleet.fail_over("c2")
+    fleet.campaign(limits(), hosts=["gpu-002"])
+    await fleet.run(200)
+    assert not fleet.power_calls
+    why = fleet.engine.plan.waiting["c-1"].reasons["blocked"]
+    assert why.held_by == "job 4711 of alice"
