@@ -56,7 +56,7 @@ class BmcSection(Section):
     operation_gap_s: Annotated[float, Field(ge=0)] = 5.0
     """At least this long between two orders to one BMC."""
     soft_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
-    """Before off, ask the operating system through the BMC and wait this long; 0 skips it, as hung hosts do not answer."""
+    """Before off, ask the operating system through the BMC and wait this long; 0 skips it."""
     off_limit_s: Seconds = 240.0
     on_limit_s: Seconds = 120.0
     dwell_s: Annotated[float, Field(ge=0)] = 10.0

@@ -9,69 +9,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import CampaignState
-from hostler_contract.hosts import Usability
-from hostler_contract.work import Evidence, EvidenceKind, OperationKind, PowerVerb, TaskState
-from hostler_coordinator import ladder
+from hostler_contract.work import EvidenceKind, OperationKind, PowerVerb, TaskState
 from hostler_coordinator.lifecycle import LET_GO, Event, may
-from hostler_coordinator.live import PowerResult, ReportKind
-from hostler_coordinator.planner.actions import Move, Rescue, Why
+from hostler_coordinator.live import ReportKind
+from hostler_coordinator.planner.actions import Move, Why
 from hostler_coordinator.planner.gates import (
     blocked_gate,
     campaign_gate,
     go_gate,
     hold_gate,
     is_ordered,
-    power_gate,
-    witness_gate,
 )
+from hostler_coordinator.planner.power_tasks import power_cycled, power_cycling
+from hostler_coordinator.planner.rungs import Case, Decision, exhausted, failed_attempt, rescue, rescue_if_open, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hostler_contract.campaigns import CampaignRecord
-    from hostler_contract.hosts import HostRecord
     from hostler_contract.work import TaskRecord
-    from hostler_coordinator.live import Sighting, TaskReport
+    from hostler_coordinator.live import TaskReport
     from hostler_coordinator.planner.gates import Room
     from hostler_coordinator.planner.world import World
-
-Decision = Move | Rescue | Why
-
-
-class Case:
-    """One task with all that its decision may look at."""
-
-    def __init__(self, world: World, campaign: CampaignRecord, task: TaskRecord, host: HostRecord, room: Room) -> None:
-        """Gather; nothing is decided here."""
-        self.world = world
-        self.campaign = campaign
-        self.task = task
-        self.host = host
-        self.room = room
-        self.seen: Sighting = world.sighting(host.id)
-        self.report: TaskReport | None = self.seen.report_on(task.id, task.token)
-
-    @property
-    def now(self) -> float:
-        """The leader's clock."""
-        return self.world.now
-
-    @property
-    def on_old_boot(self) -> bool:
-        """True when the host is heard now, and on the boot recorded before the act."""
-        return self.world.heard(self.host.id) and bool(self.seen.boot_id) and self.seen.boot_id == self.task.boot_before
-
-    def overdue(self) -> bool:
-        """True when the task's deadline has passed."""
-        return self.task.deadline_at is not None and self.now >= self.task.deadline_at
-
-    def move(self, event: Event, code: str = "", reason: str = "", *evidence: Evidence, **more: object) -> Move:
-        """A move of this task."""
-        return Move(self.campaign.id, self.host.id, event, code, reason, tuple(evidence), **more)  # type: ignore[arg-type]
-
-    def seen_now(self, kind: EvidenceKind, detail: str) -> Evidence:
-        """Evidence dated now."""
-        return Evidence(kind=kind, at=self.now, detail=detail)
 
 
 def decide(world: World, campaign: CampaignRecord, task: TaskRecord, room: Room) -> Decision:
@@ -185,7 +144,7 @@ def _let_go(case: Case) -> Decision:
             )
         return closed
     if is_ordered(case.campaign):
-        return _rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; the host is drained")
+        return rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; the host is drained")
     policy = case.world.policy
     return case.move(
         Event.GO,
@@ -209,7 +168,7 @@ def _reserved_silent(case: Case) -> Decision:
             next_at=case.task.deadline_at,
         )
     if is_ordered(case.campaign):
-        return _rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; its agent is silent")
+        return rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; its agent is silent")
     since = max(case.seen.heard_at, case.world.leader_since)
     due = since + case.world.policy.rescue_after_s
     if case.now < due:
@@ -223,7 +182,7 @@ def _reserved_silent(case: Case) -> Decision:
 
 def _ordered_power(case: Case) -> Decision:
     verb = PowerVerb.ON if case.campaign.request.operation is OperationKind.POWER_ON else PowerVerb.OFF
-    return _rescue_if_open(case, verb, f"an operator ordered power {verb.value}")
+    return rescue_if_open(case, verb, f"an operator ordered power {verb.value}")
 
 
 # -- acting ----------------------------------------------------------------------------------------------------------
@@ -300,105 +259,12 @@ def _stopping(case: Case) -> Decision:
     )
 
 
-# -- power -----------------------------------------------------------------------------------------------------------
-
-
-def _power_cycling(case: Case) -> Decision:
-    intent, report = case.task.power, case.world.power.get(case.task.id)
-    if intent is None or report is None or report.token != intent.token:
-        return _orphaned(case)
-    if report.result is PowerResult.WORKING:
-        return Why(
-            "power",
-            f"the power worker is at it: {report.step or 'logging in'}",
-            since=intent.at,
-            next_step="wait for its boot",
-        )
-    if report.result is PowerResult.DONE:
-        if intent.verb is PowerVerb.OFF:
-            return case.move(Event.POWER_SETTLED, "", "", *report.evidence)
-        return case.move(
-            Event.POWER_DONE,
-            "",
-            report.text,
-            *report.evidence,
-            deadline_at=case.now + case.world.boot_allowance_s(case.host),
-        )
-    if report.result is PowerResult.CANCELLED and case.on_old_boot:
-        return failed_attempt(case, "came-back", "its agent answered again before the power was touched")
-    return _power_failed(case, report.code or "power-failed", report.text, retry=report.retry)
-
-
-def _power_failed(case: Case, code: str, text: str, *, retry: bool) -> Decision:
-    intent = case.task.power
-    if not retry or ladder.rescues_left(case.task, case.world.policy) == 0 or intent is None:
-        return exhausted(case, code, text)
-    again_at = intent.at + ladder.pause_s(case.world.policy, case.task.rescues, 1.0)
-    if case.now < again_at:
-        return Why(
-            "power-retry",
-            f"power action failed: {text}",
-            since=intent.at,
-            next_step="another power action",
-            next_at=again_at,
-        )
-    return _rescue_if_open(case, intent.verb, f"again, as the last one failed: {text}")
-
-
-def _orphaned(case: Case) -> Decision:
-    """An intent of a dead leader: its worker may still hold a BMC session, so wait it out, then adopt the goal."""
-    intent = case.task.power
-    if intent is None:
-        return exhausted(case, "contradiction", "a power cycle without an intent: this must not happen")
-    free_at = intent.expires_at + case.world.policy.bmc_session_timeout_s
-    if case.now < free_at:
-        return Why(
-            "power-adopt",
-            f"a power action was begun by {intent.leader}, which no longer leads",
-            since=intent.at,
-            held_by=intent.leader,
-            next_step="taken over when its BMC session has ended for certain",
-            next_at=free_at,
-        )
-    if case.on_old_boot:
-        return failed_attempt(case, "came-back", "its agent answers on the old boot; the power was not touched")
-    if case.task.rescues >= ladder.ADOPTIONS_MAX:
-        return exhausted(case, "no-boot", f"{case.task.rescues} power actions were begun, none came to an end")
-    return _rescue_if_open(case, intent.verb, f"taken over from {intent.leader}")
-
-
-def _power_cycled(case: Case) -> Decision:
-    if case.campaign.request.operation is OperationKind.POWER_ON and _usable(case):
-        return case.move(Event.USABLE, "", "", case.seen_now(EvidenceKind.USABLE, "its agent is heard and usable"))
-    if not case.overdue():
-        return Why(
-            "booting",
-            "powered on again; waiting for its boot",
-            since=case.task.since,
-            next_step="another power action, or a dead letter",
-            next_at=case.task.deadline_at,
-        )
-    if case.on_old_boot:
-        return exhausted(
-            case, "contradiction", "the BMC showed off and on, yet the host is heard on the boot of before"
-        )
-    if case.world.heard(case.host.id):
-        return exhausted(case, "unproved", "it is powered and heard, but no boot id was known before")
-    return rescue(case, "powered on, and no new boot id came before the deadline")
-
-
 # -- proving ---------------------------------------------------------------------------------------------------------
-
-
-def _usable(case: Case) -> bool:
-    condition = case.seen.condition
-    own_drain = condition.drained_for == case.task.id
-    return case.world.heard(case.host.id) and condition.usability is Usability.USABLE and not own_drain
 
 
 def _proving(case: Case) -> Decision:
     condition = case.seen.condition
-    if case.seen.boot_id == case.task.boot_after and _usable(case):
+    if case.seen.boot_id == case.task.boot_after and usable(case):
         return case.move(
             Event.USABLE,
             "",
@@ -418,63 +284,14 @@ def _proving(case: Case) -> Decision:
     )
 
 
-# -- rungs -----------------------------------------------------------------------------------------------------------
-
-
-def failed_attempt(case: Case, code: str, reason: str) -> Move:
-    """This attempt failed while the host stayed up: pause and try again, or call a person."""
-    evidence = case.seen_now(EvidenceKind.ATTEMPT_FAILED, f"attempt {case.task.attempt}: {reason}")
-    if ladder.attempts_left(case.task, case.campaign.limits) == 0:
-        return exhausted(case, code, f"{reason} (attempt {case.task.attempt}, the last)", evidence)
-    pause = ladder.pause_s(
-        case.world.policy, case.task.attempt, case.world.jitter(f"{case.task.id}#{case.task.attempt}")
-    )
-    return case.move(Event.ATTEMPT_FAILED, code, reason, evidence, next_attempt_at=case.now + pause)
-
-
-def exhausted(case: Case, code: str, reason: str, *evidence: Evidence) -> Move:
-    """The ladder ends: a dead letter. The host stays charged unless it is heard and usable."""
-    letter = f"{case.campaign.id}.{case.host.id}"
-    return case.move(
-        Event.EXHAUSTED,
-        code,
-        reason,
-        *evidence,
-        suggestion=ladder.suggestion(code, letter, case.host.name),
-        keep_charged=not _usable(case),
-    )
-
-
-def rescue(case: Case, why: str) -> Decision:
-    """The BMC's rung, for a host that is silent past its deadline: two witnesses, no brake, no hold, budget free."""
-    if ladder.rescues_left(case.task, case.world.policy) == 0:
-        return exhausted(case, "no-boot", f"{case.task.rescues} power actions did not bring it back: {why}")
-    closed = witness_gate(case.world, case.host)
-    if closed is not None:
-        return closed
-    return _rescue_if_open(case, PowerVerb.CYCLE, why)
-
-
-def _rescue_if_open(case: Case, verb: PowerVerb, why: str) -> Decision:
-    if case.host.bmc is None or not case.host.bmc.address:
-        return exhausted(case, "no-bmc", f"{why}; no BMC is known for this host")
-    closed = power_gate(case.world, case.host, case.room)
-    if closed is not None:
-        return closed
-    case.room.power += 1
-    return Rescue(case.campaign.id, case.host.id, verb, why)
-
-
 _BY_STATE: dict[TaskState, Callable[[Case], Decision]] = {
     TaskState.RESERVED: _reserved,
     TaskState.ACTING: _acting,
     TaskState.STOPPING: _stopping,
-    TaskState.POWER_CYCLING: _power_cycling,
-    TaskState.POWER_CYCLED: _power_cycled,
+    TaskState.POWER_CYCLING: power_cycling,
+    TaskState.POWER_CYCLED: power_cycled,
     TaskState.PROVING: _proving,
 }
 
 DECIDED = frozenset(_BY_STATE)
 """States that this room decides; the others wait for a start."""
-
-__all__ = ["DECIDED", "Case", "Decision", "decide"]
