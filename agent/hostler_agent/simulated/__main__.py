@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     parent_pid = os.getpid()
 
-    def child(spec: MachineSpec, boot_id: str, host_folder: Path, requests: int) -> None:
+    def child(spec: MachineSpec, boot_id: Callable[[], str], host_folder: Path, requests: int) -> None:
         die_with_parent(parent_pid)
         live(spec, boot_id, host_folder, requests)
 

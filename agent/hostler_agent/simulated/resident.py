@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from hostler_agent.assembly import World, assemble, coordinators_of, drain_of, journal_of
@@ -15,7 +16,7 @@ from hostler_agent.clock import BootClock
 from hostler_agent.config import Settings, settings_from
 from hostler_agent.decide import ActState, Blocker, BlockerKind
 from hostler_agent.host.inhibitors import judge_refusal
-from hostler_agent.logs import configure_logs
+from hostler_agent.logs import Logger, configure_logs
 from hostler_agent.notify import SystemdNotifier
 from hostler_agent.ports import ActResult, Reading, Verdict
 from hostler_agent.session import Assignment
@@ -111,19 +112,21 @@ def agent_settings(spec: MachineSpec, folder: Path) -> Settings:
     return settings_from(values, spec.host)
 
 
-def live(spec: MachineSpec, boot_id: str, folder: Path, requests: int) -> None:
-    """Be the agent of one host until killed. Runs in the forked child, the first to touch gRPC."""
+def live(spec: MachineSpec, boot_id: Callable[[], str], folder: Path, requests: int) -> None:
+    """Be the agent of one host until killed. Runs in the forked child, the first to touch gRPC.
+
+    boot_id: waits until the machine has booted; all that does not depend on the boot is done before.
+    """
     log_file = os.open(folder / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     os.dup2(log_file, sys.stdout.fileno())
     os.dup2(log_file, sys.stderr.fileno())
-    asyncio.run(_live(spec, boot_id, folder, requests))
-
-
-async def _live(spec: MachineSpec, boot_id: str, folder: Path, requests: int) -> None:
     settings = agent_settings(spec, folder)
     log = configure_logs(settings.log_level, host=spec.host)
+    asyncio.run(_live(spec, settings, log, SimulatedHost(spec, boot_id(), folder, requests)))
+
+
+async def _live(spec: MachineSpec, settings: Settings, log: Logger, host: SimulatedHost) -> None:
     chance = random.Random()  # noqa: S311 - jitter, no secret
-    host = SimulatedHost(spec, boot_id, folder, requests)
     world = World(
         host=host,
         checks=SimulatedChecks(host),

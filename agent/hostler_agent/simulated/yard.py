@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -14,8 +15,9 @@ from pathlib import Path
 from hostler_agent.simulated.control import Line, LineBuffer, parse_line
 from hostler_agent.simulated.machine import CLEAR, Fault, Machine, MachineSpec, Order, Power
 
-Child = Callable[[MachineSpec, str, Path, int], None]
-"""Runs the agent of one host in the forked process: spec, boot id, the host's folder, descriptor for requests."""
+Child = Callable[[MachineSpec, Callable[[], str], Path, int], None]
+"""Runs the agent of one host in the forked process: spec, a function that waits for the boot id and returns it, the
+host's folder, descriptor for requests."""
 
 WAKE_MAX_S = 5.0
 
@@ -28,6 +30,8 @@ class Yard:
         self._child = child
         self._machines = {spec.host: Machine(spec, self) for spec in specs}
         self._hosts_by_pid: dict[int, str] = {}
+        self._waiting: dict[str, tuple[int, int]] = {}
+        """Host -> pid of the process that will be its next agent, and the pipe that its boot id goes into."""
         self._agents_changed = True
         self._ending = False
         self._selector = selectors.DefaultSelector()
@@ -76,10 +80,27 @@ class Yard:
         now = time.monotonic()
         for machine in self._machines.values():
             machine.tick(now)
+        self._prepare_one()
 
     def _pause_s(self) -> float:
+        if self._to_prepare() is not None:
+            return 0.0
         due = [machine.due_at for machine in self._machines.values() if machine.due_at is not None]
         return min(WAKE_MAX_S, max(0.0, min(due) - time.monotonic())) if due else WAKE_MAX_S
+
+    def _to_prepare(self) -> Machine | None:
+        """A machine that boots and whose next agent has not been forked yet."""
+        booting = (machine for machine in self._machines.values() if machine.power is Power.BOOTING)
+        return next((machine for machine in booting if machine.spec.host not in self._waiting), None)
+
+    def _prepare_one(self) -> None:
+        """Fork while the machine still boots: many that come up at once must not wait for one another's forks."""
+        machine = self._to_prepare()
+        if machine is not None:
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            pid = self._fork(machine, lambda: _read_boot_id(reading), writing)
+            os.close(reading)
+            self._waiting[machine.spec.host] = (pid, writing)
 
     def _obey(self, text: str) -> None:
         line = parse_line(text)
@@ -111,6 +132,8 @@ class Yard:
             if pid == 0:
                 return
             machine = self._machines[self._hosts_by_pid.pop(pid)]
+            if self._waiting.get(machine.spec.host, (0, 0))[0] == pid:
+                os.close(self._waiting.pop(machine.spec.host)[1])
             if machine.pid == pid:
                 machine.agent_ended(time.monotonic())
                 self._agents_changed = True
@@ -118,16 +141,28 @@ class Yard:
     # --- what machines ask of the yard --------------------------------------------------------------------------------
 
     def start_agent(self, machine: Machine) -> int:
-        """Fork; the child never returns from here."""
+        """Wake the process that waits for this boot, or fork one."""
+        self._agents_changed = True
+        waiting = self._waiting.pop(machine.spec.host, None)
+        if waiting is None:
+            boot_id = machine.boot_id
+            return self._fork(machine, lambda: boot_id)
+        pid, writing = waiting
+        with contextlib.suppress(BrokenPipeError):  # killed from outside: another is started, as for any dead agent
+            os.write(writing, machine.boot_id.encode())
+        os.close(writing)
+        return pid
+
+    def _fork(self, machine: Machine, boot_id: Callable[[], str], unwanted: int = -1) -> int:
+        """The child never returns from here; `unwanted` is a descriptor that only the parent needs."""
         folder = self._host_folder(machine)
         pid = os.fork()
         if pid == 0:
-            self._become_agent(machine, folder)
+            self._become_agent(machine, folder, boot_id, unwanted)
         self._hosts_by_pid[pid] = machine.spec.host
-        self._agents_changed = True
         return pid
 
-    def _become_agent(self, machine: Machine, folder: Path) -> None:
+    def _become_agent(self, machine: Machine, folder: Path, boot_id: Callable[[], str], unwanted: int) -> None:
         status = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -137,7 +172,10 @@ class Yard:
             self._socket.close()
             for descriptor in (self._effects, self._requests, self._wake, self._wake_end, self._fifo):
                 os.close(descriptor)
-            self._child(machine.spec, machine.boot_id, folder, self._request_end)
+            for descriptor in (unwanted, *(writing for _, writing in self._waiting.values())):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._child(machine.spec, boot_id, folder, self._request_end)
             status = 0
         finally:
             os._exit(status)
@@ -188,8 +226,8 @@ class Yard:
         """Nothing stays behind: agents, control files, the list of pids."""
         for machine in self._machines.values():
             machine.power = Power.OFF
-            if machine.pid is not None:
-                _signal(machine.pid, signal.SIGKILL)
+        for pid in self._hosts_by_pid:
+            _signal(pid, signal.SIGKILL)
         while self._hosts_by_pid:
             pid, _ = os.waitpid(-1, 0)
             self._hosts_by_pid.pop(pid, None)
@@ -216,6 +254,15 @@ def _open_socket(path: Path) -> socket.socket:
         os.fchdir(home)
         os.close(home)
     return opened
+
+
+def _read_boot_id(descriptor: int) -> str:
+    """Wait for the boot id; a pipe that closes without one means that this boot will not be."""
+    boot_id = os.read(descriptor, 64).decode()
+    os.close(descriptor)
+    if not boot_id:
+        os._exit(0)
+    return boot_id
 
 
 def _read_ready(descriptor: int) -> bytes:
