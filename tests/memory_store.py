@@ -34,6 +34,8 @@ class MemoryStore:
         self.leading = True
         self.fail_with: StoreUnavailableError | None = None
         self.before_commit: Callable[[Change], None] | None = None
+        self.lose_when: list[Callable[[Change], bool]] = []
+        """Tests of a change; one that is true makes the commit lose, as another writer would."""
         self.commits: list[Change] = []
         """Every change that was committed, oldest first."""
         self._audit: dict[str, AuditRecord] = {}
@@ -49,7 +51,7 @@ class MemoryStore:
         if change.operations > MOST_OPERATIONS:
             msg = f"{change.operations} operations in one transaction, more than {MOST_OPERATIONS}"
             raise ValueError(msg)
-        if not self._holds(change):
+        if not self._holds(change) or any(lose(change) for lose in self.lose_when):
             return Lost(deposed=False)
         revision = self.state.revision + 1
         for path in change.deletes:

@@ -22,7 +22,7 @@ class Alarm(NamedTuple):
 
 def alarms(world: World, plan: Plan) -> dict[str, Alarm]:
     """Every alarm that stands now, one per cause."""
-    return {**_dead_letters(world), **_paused(world), **_blocked(world, plan), **_brakes(plan)}
+    return {**_dead_letters(world), **_paused(world), **_blocked(world, plan), **_brakes(plan), **_unreadable(world)}
 
 
 def store_alarm(since: str, reason: str) -> Alarm:
@@ -84,6 +84,16 @@ def _blocked_long(world: World, campaign_id: str, why: Why) -> bool:
     """Nothing of the campaign moves, and what holds the domain has held it for the bound."""
     moving = any(task.next_attempt_at is None for task in world.state.moving(campaign_id).values())
     return not moving and why.since is not None and world.now - why.since >= world.policy.blocked_alert_s
+
+
+def _unreadable(world: World) -> dict[str, Alarm]:
+    return {
+        f"unreadable/{path}": Alarm(
+            {"alertname": "HostlerRecordUnreadable", "severity": "critical", "path": path},
+            {"summary": f"stored record {path} cannot be read: {why}", "description": "repair or delete it by hand"},
+        )
+        for path, why in world.state.unreadable.items()
+    }
 
 
 def _brakes(plan: Plan) -> dict[str, Alarm]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hostler_contract.domains import Charge, Ledger
 from hostler_contract.hosts import Claim
 from hostler_coordinator.layout import path_of
+from hostler_coordinator.refusals import Refused
 
 if TYPE_CHECKING:
     from hostler_contract.shapes import Record
@@ -56,7 +57,10 @@ class Draft:
         return copy
 
     def rely_on(self, path: str) -> None:
-        """Make the change depend on this path being as it is in the state now."""
+        """Make the change depend on this path being as it is in the state now; Refused when that cannot be read."""
+        if path in self.state.unreadable:
+            fix = "repair or delete it with etcdctl; hostler-coordinator fsck names every such record"
+            raise Refused("record-unreadable", path, self.state.unreadable[path], fix=fix)
         self._expects.setdefault(path, self.state.revision_of(path))
 
     def rely_on_empty(self, prefix: str) -> None:

@@ -31,6 +31,7 @@ from hostler_coordinator.planner.actions import (
     Reserve,
     UnchargeDead,
 )
+from hostler_coordinator.planner.hosts import credible
 
 if TYPE_CHECKING:
     from hostler_coordinator.draft import Draft
@@ -116,7 +117,7 @@ def next_token(draft: Draft, world: World, host: str) -> Token:
     """The next token of a host: above the newest issued, the store's epoch, and any that it said hello with."""
     newest = max(draft.claim(host).token, Token(epoch=world.state.epoch))
     seen = world.sightings.get(host)
-    if seen is not None:
+    if seen is not None and credible(seen.newest_token, newest):
         newest = max(newest, seen.newest_token)
     return Token(epoch=newest.epoch, counter=newest.counter + 1)
 

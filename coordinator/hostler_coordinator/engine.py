@@ -18,6 +18,7 @@ from hostler_coordinator.lifecycle import IllegalTransitionError
 from hostler_coordinator.planner.turn import Plan, plan
 from hostler_coordinator.planner.world import World
 from hostler_coordinator.ports import Committed, StoreUnavailableError
+from hostler_coordinator.refusals import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +84,9 @@ class Engine:
         self._since = clock.now()
         self._looked_back_at = self._since
         self._swept_at = 0.0
+        self._lost_now = False
+        self._one_by_one = False
+        """After a lost commit each action goes by itself: one that loses for ever must not hold up the others."""
         self._fresh: set[str] = set()
         self._news = asyncio.Event()
         self._sent: dict[str, tuple[float, set[tuple[object, ...]]]] = {}
@@ -137,7 +141,9 @@ class Engine:
             self._looked_back_at = world.now
         result = plan(world, look_back=look_back)
         self.plan = result
+        self._lost_now = False
         moved = await self._apply(world, result.actions)
+        self._one_by_one = self._lost_now
         after = self.world() if moved else world
         self._begin_power(after)
         self._tell(after)
@@ -176,10 +182,12 @@ class Engine:
             larger = draft.fork()
             if not self._enacted(larger, world, action):
                 continue
-            if larger.change().operations > OPERATIONS_MOST and not draft.empty:
-                if not await self._commit(draft):
+            full = self._one_by_one or larger.change().operations > OPERATIONS_MOST
+            if full and not draft.empty:
+                if await self._commit(draft):
+                    moved = True
+                elif not self._one_by_one:
                     return moved
-                moved = True
                 larger = Draft(self._store.state)
                 if not self._enacted(larger, world, action):
                     continue
@@ -192,7 +200,7 @@ class Engine:
     def _enacted(draft: Draft, world: World, action: Action) -> bool:
         try:
             enact(draft, world, action)
-        except (UnenactableError, IllegalTransitionError) as error:
+        except (UnenactableError, IllegalTransitionError, Refused) as error:
             log.warning("an action no longer fits its records", action=type(action).__name__, reason=str(error))
             return False
         return True
@@ -202,6 +210,7 @@ class Engine:
         if isinstance(result, Committed):
             return True
         self._observer.lost_race()
+        self._lost_now = True
         log.info("a commit was refused: looking again", deposed=result.deposed)
         if not result.deposed:
             await asyncio.sleep(SETTLE_S)
@@ -225,11 +234,19 @@ class Engine:
             known_at, marks = self._sent.get(parcel.host, (0.0, set()))
             if known_at != attached_at:
                 marks = set()
-            if parcel.mark not in marks and self._courier.send(parcel.host, parcel.write()):
+            if parcel.mark not in marks and self._sent_now(parcel):
                 marks = {*list(marks)[-8:], parcel.mark}
                 if parcel.takes_credit:
                     self._sightings[parcel.host].wants_work = False
             self._sent[parcel.host] = (attached_at, marks)
+
+    def _sent_now(self, parcel: dispatch.Parcel) -> bool:
+        """False when the host has no session, or the message cannot be written: one odd record spoils no other host."""
+        try:
+            return self._courier.send(parcel.host, parcel.write())
+        except ValueError:
+            log.exception("a message cannot be written", host=parcel.host)
+            return False
 
 
 def _counted(actions: Sequence[Action]) -> dict[str, int]:

@@ -18,9 +18,18 @@ if TYPE_CHECKING:
     from hostler_coordinator.state import State
 
 
+TOKEN_MOST = 2**53
+"""No host sees this many orders."""
+
+
 def problems(state: State) -> list[str]:
     """One sentence per broken invariant; empty when all hold."""
-    return [*_ledgers(state), *_charges(state), *_claims(state), *_campaigns(state)]
+    return [*_unreadable(state), *_ledgers(state), *_charges(state), *_claims(state), *_campaigns(state)]
+
+
+def _unreadable(state: State) -> Iterator[str]:
+    for path, why in sorted(state.unreadable.items()):
+        yield f"record {path} cannot be read: {why}"
 
 
 def _ledgers(state: State) -> Iterator[str]:
@@ -52,6 +61,8 @@ def _claims(state: State) -> Iterator[str]:
     for path in sorted(state.paths()):
         if path.startswith("claims/"):
             claim = state.claim(path.removeprefix("claims/"))
+            if not 0 <= claim.token.counter <= TOKEN_MOST:
+                yield f"claim on {claim.host} has token {claim.token}, which cannot have been issued"
             if claim.task and not _holds(state, claim.task):
                 yield f"claim on {claim.host} names task {claim.task}, which does not hold it"
 

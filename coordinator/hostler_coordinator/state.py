@@ -41,6 +41,8 @@ class State:
         self.revision = 0
         self._records: dict[str, tuple[Record, int]] = {}
         self._gone: dict[str, int] = {}
+        self.unreadable: dict[str, str] = {}
+        """Path -> why its record cannot be read. What relies on one is refused; everything else goes on (law 7)."""
         self._by_name: dict[str, str] = {}
         self._hosts: dict[str, HostRecord] = {}
         self._members: dict[str, set[str]] = defaultdict(set)
@@ -66,6 +68,7 @@ class State:
         if (known is not None and known[1] >= revision) or self._gone.get(path, 0) >= revision:
             return
         self._gone.pop(path, None)
+        self.unreadable.pop(path, None)
         if isinstance(record, HostRecord):
             self._regroup(known[0] if known else None, record)
         self._forget_indexes(known[0] if known else None)
@@ -78,6 +81,7 @@ class State:
         known = self._records.get(path)
         self.revision = max(self.revision, revision)
         self._gone[path] = max(revision, self._gone.get(path, 0))
+        self.unreadable.pop(path, None)
         if known is None or known[1] > revision:
             return
         del self._records[path]
@@ -188,6 +192,14 @@ class State:
         """The record at a path."""
         known = self._records.get(path)
         return known[0] if known else None
+
+    def unreadable_for(self, host: HostRecord) -> str | None:
+        """The first record about a host, or a domain of it, that cannot be read."""
+        if not self.unreadable:
+            return None
+        own = (f"hosts/{host.id}", f"claims/{host.id}", f"charges/{host.id}")
+        wanted = (*own, *(f"ledgers/{domain}" for domain in host.domains))
+        return next((path for path in wanted if path in self.unreadable), None)
 
     def revision_of(self, path: str) -> int:
         """Revision at which a path was last written; 0 when nothing is there, as a compare wants it."""

@@ -112,7 +112,7 @@ class EtcdStore:
                 self._news()
 
     def _path(self, key: bytes) -> str:
-        return key[len(self._prefix) :].decode()
+        return key[len(self._prefix) :].decode(errors="backslashreplace")
 
     def _take(self, state: State, key: bytes, value: bytes, revision: int) -> None:
         path = self._path(key)
@@ -123,6 +123,8 @@ class EtcdStore:
             state.put(path, from_record(model, value, path), revision)
         except UnreadableRecordError as error:
             # One unreadable record must not hide the others (law 7); fsck names it too.
+            state.delete(path, revision)
+            state.unreadable[path] = str(error).splitlines()[0]
             log.warning("record left out", path=path, reason=str(error))
 
     async def loaded(self) -> None:

@@ -254,6 +254,16 @@ def blocked_gate(world: World, campaign: CampaignRecord, host: str) -> Why | Non
     )
 
 
+def record_gate(world: World, host: HostRecord) -> Why | None:
+    """A record that cannot be read stops what relies on it, and nothing else."""
+    path = world.state.unreadable_for(host)
+    if path is None:
+        return None
+    text = f"the stored record {path} cannot be read"
+    step = "goes on when it is repaired or deleted; hostler-coordinator fsck names it"
+    return Why("record-unreadable", text, held_by=path, next_step=step)
+
+
 def pause_gate(world: World, task: TaskRecord | None) -> Why | None:
     """A task that failed or was refused waits before its next attempt."""
     if task is None or task.next_attempt_at is None or task.next_attempt_at <= world.now:
@@ -271,7 +281,8 @@ def pause_gate(world: World, task: TaskRecord | None) -> Why | None:
 def start_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
     """Every gate of a start that concerns one host, the ledgers last: gate first, take the slot last."""
     return (
-        pause_gate(world, world.state.task(campaign.id, host.id))
+        record_gate(world, host)
+        or pause_gate(world, world.state.task(campaign.id, host.id))
         or host_gate(world, campaign, host, room)
         or brake_gate(world, host.id, room)
         or _ceiling(world, host, room)

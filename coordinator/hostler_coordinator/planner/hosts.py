@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from hostler_coordinator.planner.world import World
 
 
+TOKENS_AHEAD_MOST = 1_000_000
+EPOCHS_AHEAD_MOST = 1_000
+"""A token further ahead of the store than these is not believed; the host's flags say so."""
+
+
 def decide(world: World, room: Room) -> Iterator[Action]:
     """Actions on hosts, whatever the campaigns do."""
     names = world.state.hosts if world.fresh is None else world.fresh
@@ -34,11 +39,19 @@ def decide(world: World, room: Room) -> Iterator[Action]:
 
 def _attached(world: World, host: HostRecord, seen: Sighting) -> Iterator[Action]:
     claim = world.state.claim(host.id)
-    if seen.newest_token > claim.token and seen.newest_token > Token(epoch=world.state.epoch):
+    ahead = seen.newest_token > claim.token and seen.newest_token > Token(epoch=world.state.epoch)
+    if ahead and credible(seen.newest_token, claim.token):
         yield RaiseToken(host.id, seen.newest_token.epoch, seen.newest_token.counter)
     flags = _flags(host, seen)
+    if ahead and not credible(seen.newest_token, claim.token):
+        flags = (*flags, f"token: says hello with {seen.newest_token}, the store knows {claim.token}")
     if (seen.boot_id and seen.boot_id != host.boot_id and not claim.task) or flags != host.flags:
         yield RecordBoot(host.id, seen.boot_id if not claim.task else "", flags)
+
+
+def credible(token: Token, known: Token) -> bool:
+    """A store set back by a backup is behind by what was issued since; a token from nowhere is no reason to follow."""
+    return token.epoch - known.epoch <= EPOCHS_AHEAD_MOST and token.counter - known.counter <= TOKENS_AHEAD_MOST
 
 
 def _flags(host: HostRecord, seen: Sighting) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hostler_contract.hosts import Usability
@@ -74,6 +75,12 @@ def failed_attempt(case: Case, code: str, reason: str) -> Move:
         case.world.policy, case.task.attempt, case.world.jitter(f"{case.task.id}#{case.task.attempt}")
     )
     return case.move(Event.ATTEMPT_FAILED, code, reason, evidence, next_attempt_at=case.now + pause)
+
+
+def let_go_in_vain(case: Case, code: str, reason: str) -> Move:
+    """It was let go and is still up. It may yet go down, however late: it stays charged, and a person looks."""
+    evidence = case.seen_now(EvidenceKind.ATTEMPT_FAILED, f"attempt {case.task.attempt}: {reason}")
+    return replace(exhausted(case, code, reason, evidence), keep_charged=True)
 
 
 def exhausted(case: Case, code: str, reason: str, *evidence: Evidence) -> Move:

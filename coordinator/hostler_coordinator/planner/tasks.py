@@ -21,7 +21,16 @@ from hostler_coordinator.planner.gates import (
     is_ordered,
 )
 from hostler_coordinator.planner.power_tasks import power_cycled, power_cycling
-from hostler_coordinator.planner.rungs import Case, Decision, exhausted, failed_attempt, rescue, rescue_if_open, usable
+from hostler_coordinator.planner.rungs import (
+    Case,
+    Decision,
+    exhausted,
+    failed_attempt,
+    let_go_in_vain,
+    rescue,
+    rescue_if_open,
+    usable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,14 +200,19 @@ def _ordered_power(case: Case) -> Decision:
 def _acting(case: Case) -> Decision:
     task, report = case.task, case.report
     if report is not None and report.kind in {ReportKind.FAILED, ReportKind.REFUSED} and case.on_old_boot:
+        if report.code == "still-up":
+            return let_go_in_vain(case, report.code, report.text or "reboot command accepted, host still up")
         return _refused_or_failed(case, report)
     if not case.on_old_boot:
         return _acting_silent(case)
     if report is not None and report.kind is ReportKind.STARTED and case.now >= (task.go_expires_at or 0.0):
         return _renew_go(case)
-    up_until = (task.go_at or task.since) + case.world.policy.shutdown_timeout_s
+    # Counted from the newest GO, and never cutting short a shutdown that the host says is under way.
+    up_until = (task.go_expires_at or task.since) + case.world.policy.shutdown_timeout_s
+    if case.seen.condition.shutting_down:
+        up_until = max(up_until, task.deadline_at or 0.0)
     if case.now >= up_until:
-        return failed_attempt(case, "still-up", "reboot command accepted, host still up")
+        return let_go_in_vain(case, "still-up", "reboot command accepted, host still up")
     return Why(
         "shutting-down",
         "let go, and still up on the old boot",
@@ -213,7 +227,7 @@ def _renew_go(case: Case) -> Decision:
     if closed is not None and not case.overdue():
         return closed
     if case.overdue():
-        return failed_attempt(case, "no-go", closed.text if closed else "it was let go and did not act in time")
+        return let_go_in_vain(case, "no-go", closed.text if closed else "it was let go and did not act in time")
     return case.move(Event.GO, "", "", case.seen_now(EvidenceKind.GO_GIVEN, f"again, by {case.world.leader}"))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hostler_contract.domains import Cause, CauseKind
 from hostler_contract.hosts import DrainMark, HoldKind, HostRecord, Retirement
 from hostler_contract.views import BmcVerb
+from hostler_contract.work import TaskState
 from hostler_coordinator import ledger, views
 from hostler_coordinator.inventory_files import Cell, Row
 from hostler_coordinator.inventory_rows import make_entry
@@ -254,6 +255,12 @@ def discharge(draft: Draft, host: str) -> None:
 
 def remove_host(draft: Draft, record: HostRecord) -> None:
     """Delete a host with its holds and its brake release, and end its charges; claim, tasks and letters stay."""
+    campaign, _, host = draft.claim(record.id).task.partition("/")
+    task = draft.state.task(campaign, host) if host else None
+    if task is not None and task.state is TaskState.POWER_CYCLING:
+        # Its walk may have switched it off: only a record that stays lets another leader switch it on again.
+        reason, fix = "its BMC is being told to switch it off and on", "wait until the power action has ended"
+        raise Refused("power-action", f"host {record.name}", reason, holder=campaign, since=task.since, fix=fix)
     discharge(draft, record.id)
     draft.delete(f"hosts/{record.id}")
     for hold in draft.state.holds(record.id):

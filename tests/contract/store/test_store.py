@@ -17,6 +17,7 @@ from hostler_coordinator.clock import SystemClock
 from hostler_coordinator.draft import Draft
 from hostler_coordinator.etcd import Election, EtcdClient, Leadership
 from hostler_coordinator.ports import Committed, Lost
+from hostler_coordinator.refusals import Refused
 from hostler_coordinator.store import EtcdStore
 from memory_store import MemoryStore
 
@@ -175,3 +176,22 @@ async def test_a_compacted_watch_is_answered_by_reading_everything(etcd: SharedE
     await leadership.resign()
     await asyncio.gather(following, return_exceptions=True)
     assert not store.state.hosts
+
+
+async def test_an_unreadable_record_is_named_and_hides_nothing_else(etcd: SharedEtcd) -> None:
+    async with EtcdClient(etcd.endpoints) as other:
+        await other.put(etcd.prefix + b"claims/h1", b'{"schema_version":1,"x')
+        await other.put(etcd.prefix + b"hosts/\xff\xfe", b"{}")
+        await other.put(etcd.prefix + b"hosts/h1", HOST.model_dump_json().encode())
+        store = EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None)
+        following = asyncio.create_task(store.follow())
+        async with asyncio.timeout(10):
+            await store.loaded()
+            assert store.state.hosts["h1"] == HOST
+            assert set(store.state.unreadable) == {"claims/h1", "hosts/\\xff\\xfe"}
+            with pytest.raises(Refused, match="claims/h1"):
+                Draft(store.state).claim("h1")
+            await other.put(etcd.prefix + b"claims/h1", b'{"host":"h1"}')
+            await wait_until(lambda: "claims/h1" not in store.state.unreadable)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

@@ -320,7 +320,7 @@ async def test_fc_a25_an_agent_that_forgot_its_work_is_not_rebooted_again_by_it(
     assert len(machine.boots) == 1
 
 
-async def test_fc_a25_an_agent_that_forgot_on_the_old_boot_waits_for_a_new_order_and_reboots_once() -> None:
+async def test_fc_a25_an_agent_that_forgot_on_the_old_boot_is_not_rebooted_and_a_person_is_called() -> None:
     fleet = Fleet(2, policy=FAST)
     machine = fleet.machines["gpu-001"]
     machine.ignores_command = True
@@ -331,7 +331,10 @@ async def test_fc_a25_an_agent_that_forgot_on_the_old_boot_waits_for_a_new_order
     await fleet.run(FAST.shutdown_timeout_s - 10)
     assert machine.boots == []
     await fleet.run(300, lambda: ended(fleet))
-    assert (fleet.state_of(), len(machine.boots)) == (CampaignState.SUCCEEDED, 1)
+    assert (fleet.state_of(), machine.boots) == (CampaignState.INCOMPLETE, [])
+    # It was let go, and nobody knows whether the command was given: it stays charged.
+    assert fleet.store.state.dead_letters["c-1.gpu-001"].cause == "still-up"
+    assert fleet.store.state.ledger(FABRIC).charged == 1
 
 
 async def test_fc_a26_a_shutdown_that_hangs_gets_one_reset_at_its_deadline_proved_by_a_new_boot() -> None:
