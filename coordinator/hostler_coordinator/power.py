@@ -13,7 +13,7 @@ import structlog
 
 from hostler_contract.work import Evidence, EvidenceKind, PowerVerb, TaskState
 from hostler_coordinator.bmc import cycle
-from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, Protocol
+from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, Protocol, Verb
 from hostler_coordinator.bmc.walk import EvidenceKind as Seen
 from hostler_coordinator.bmc.walk import Outcome
 from hostler_coordinator.live import PowerReport, PowerResult
@@ -93,6 +93,7 @@ class PowerWorker:
         self._woken = woken
         self._reports: dict[str, PowerReport] = {}
         self._walks: dict[str, asyncio.Task[None]] = {}
+        self._switched_off: set[str] = set()
 
     def reports(self) -> dict[str, PowerReport]:
         """Newest report by task id."""
@@ -104,16 +105,22 @@ class PowerWorker:
         if known is not None and known.token == intent.token:
             return
         self._say(PowerReport(task_id, intent.token, PowerResult.WORKING, self._clock.now()))
+        self._switched_off.discard(task_id)
         walk = asyncio.get_running_loop().create_task(self._walk(task_id, host, intent), name=f"power-{task_id}")
         self._walks[task_id] = walk
         walk.add_done_callback(lambda _: self._walks.pop(task_id, None) if self._walks.get(task_id) is walk else None)
 
     async def close(self) -> None:
-        """The term is over: end every walk. What was switched off is switched on again by the next leader."""
-        walks = list(self._walks.values())
-        for walk in walks:
+        """The term is over: end every walk that has changed nothing.
+
+        One that has sent its off goes on to its `on`, as long as this process lives: `on` can be repeated safely, and
+        no successor acts before this intent and its BMC session have expired for certain. Should we die as well, the
+        next leader takes the goal over.
+        """
+        idle = [walk for task_id, walk in self._walks.items() if task_id not in self._switched_off]
+        for walk in idle:
             walk.cancel()
-        await asyncio.gather(*walks, return_exceptions=True)
+        await asyncio.gather(*idle, return_exceptions=True)
 
     def _say(self, report: PowerReport) -> None:
         self._reports[report.task_id] = report
@@ -122,6 +129,8 @@ class PowerWorker:
         self._woken()
 
     async def _show(self, base: PowerReport, evidence: WalkEvidence) -> None:
+        if evidence.verb is Verb.OFF or evidence.kind is Seen.OFF_SEEN:
+            self._switched_off.add(base.task_id)
         step = evidence.text or evidence.kind.value.replace("_", " ")
         self._say(dataclasses.replace(base, step=step, at=evidence.at))
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from field_stories import FAST, ended, limits
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.domains import CauseKind
 from hostler_contract.hosts import Claim
 from hostler_contract.work import TaskState, Token
+from hostler_coordinator.draft import Draft
 from hostler_coordinator.fsck import problems
+from hostler_coordinator.refusals import Refused
+from hostler_coordinator.service.hosts import remove_host
 from memory_fleet import Fleet
 
 
@@ -75,3 +80,18 @@ async def test_an_action_that_loses_for_ever_does_not_hold_up_the_others() -> No
     await fleet.run(120)
     done = {task.host for task in fleet.store.state.tasks("c-1").values() if task.state is TaskState.SUCCEEDED}
     assert done == {"gpu-002", "gpu-003", "gpu-004"}
+
+
+async def test_a_host_is_not_removed_while_its_bmc_switches_it() -> None:
+    fleet = Fleet(4, policy=FAST)
+    fleet.machines["gpu-002"].hang_on_offer = True
+    fleet.campaign(limits(), hosts=["gpu-002"])
+    await fleet.run(300, lambda: bool(fleet.power_calls))
+    record = fleet.store.state.hosts["gpu-002"]
+    with pytest.raises(Refused, match="switch it off and on"):
+        remove_host(Draft(fleet.store.state), record)
+    await fleet.run(300, lambda: ended(fleet))
+    draft = Draft(fleet.store.state)
+    remove_host(draft, record)
+    await fleet.store.commit(draft.change())
+    assert "gpu-002" not in fleet.store.state.hosts

@@ -131,3 +131,29 @@ async def test_an_intent_that_has_expired_sends_nothing() -> None:
     report = await at.walked()
     assert (report.result, at.bmc.sent) == (PowerResult.CANCELLED, [])
     assert "the intent has expired" in report.text
+
+
+async def test_a_walk_that_has_switched_off_ends_on_although_its_leader_was_deposed() -> None:
+    at = await scene()
+    deposed = asyncio.Event()
+
+    async def depose() -> None:
+        while Verb.OFF not in at.bmc.orders():  # noqa: ASYNC110 - between two steps of the walk, which tells nobody
+            await asyncio.sleep(0)
+        at.fleet.store.leading = False
+        await at.worker.close()
+        deposed.set()
+
+    watching = asyncio.create_task(depose())
+    report = await at.walked()
+    await watching
+    assert deposed.is_set()
+    assert at.bmc.orders() == [Verb.OFF, Verb.ON]
+    assert report.on_seen
+
+
+async def test_a_walk_that_has_sent_nothing_ends_with_its_leader() -> None:
+    at = await scene()
+    at.worker.begin(at.task.id, HOST, at.intent)
+    await at.worker.close()
+    assert at.bmc.orders() == []
