@@ -23,11 +23,11 @@ def policy(shape: Shape) -> dict[str, float]:
     large = shape.hosts > LARGE_FLEET_HOSTS
     boot_allowance_s = max(4.0 * shape.boot_seconds + 8.0, 12.0)
     return {
-        "heartbeat_interval_s": 2.0 if large else 1.0,
-        "silence_s": 8.0 if large else 4.0,
-        "dead_after_s": 20.0 if large else 15.0,
-        "leader_grace_s": 8.0 if large else 4.0,
-        "rescue_after_s": 10.0 if large else 6.0,
+        "heartbeat_interval_s": 4.0 if large else 1.0,
+        "silence_s": 12.0 if large else 4.0,
+        "dead_after_s": 30.0 if large else 15.0,
+        "leader_grace_s": 12.0 if large else 4.0,
+        "rescue_after_s": 15.0 if large else 6.0,
         "pull_timeout_s": 20.0,
         "stop_timeout_s": 8.0,
         "shutdown_timeout_s": boot_allowance_s,
