@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,6 +35,11 @@ _OUTCOMES = {
     agent_pb2.OUTCOME_KIND_STOPPED: ReportKind.STOPPED,
     agent_pb2.OUTCOME_KIND_DONE: ReportKind.DONE,
 }
+
+_BOOT_ID = re.compile(r"[0-9A-Za-z-]{4,64}")
+"""What a boot id may look like; anything else is unknown, and unknown is never taken for changed."""
+FACT_CHARACTERS_MAX = 256
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 V = TypeVar("V", bound="Value")
 
@@ -134,10 +140,13 @@ class Board:
         return seen
 
     def _take_hello(self, seen: Sighting, hello: agent_pb2.Hello) -> None:
-        seen.boot_id = hello.boot_id
-        seen.newest_token = max(seen.newest_token, _token(hello.newest_token))
-        seen.facts = self._read(HostFacts, hello.facts) or HostFacts()
+        seen.boot_id = hello.boot_id if _BOOT_ID.fullmatch(hello.boot_id) else ""
+        token = self._read(Token, hello.newest_token)
+        seen.newest_token = max(seen.newest_token, token or Token())
+        seen.facts = _plain(self._read(HostFacts, hello.facts) or HostFacts())
         seen.journal = self._read(Journal, hello.journal) or Journal(damage="this version cannot read it")
+        if token is None:
+            seen.journal = seen.journal.model_copy(update={"damage": "the token in its hello is out of range"})
         seen.condition = self._condition(hello.condition)
 
     def _take_condition(self, seen: Sighting, heartbeat: agent_pb2.Heartbeat) -> bool:
@@ -159,13 +168,15 @@ class Board:
 
     def _take_report(self, seen: Sighting, request: agent_pb2.SessionRequest, at: float) -> bool:
         number = seen.report.number + 1 if seen.report is not None else 1
-        report = _report(request, at, number)
+        try:
+            report = _report(request, at, number)
+        except ValueError:  # a token that no coordinator of ours gave
+            report = None
         if report is None:
             self.unreadable += 1
             return False
+        # A report's boot id proves nothing: an outcome is repeated after the next boot. Only a hello names the boot.
         seen.report = report
-        if report.boot_id:
-            seen.boot_id = report.boot_id
         return True
 
     def _read(self, model: type[V], message: Message) -> V | None:
@@ -213,6 +224,12 @@ def _report(request: agent_pb2.SessionRequest, at: float, number: int) -> TaskRe
 
 def _token(message: Message) -> TokenModel:
     return from_message(Token, message)
+
+
+def _plain(facts: HostFacts) -> HostFacts:
+    """Facts are shown to people and become flags in the store: no control characters, and of a bounded length."""
+    texts = {name: value for name, value in facts if isinstance(value, str)}
+    return facts.model_copy(update={n: _CONTROLS.sub(" ", text)[:FACT_CHARACTERS_MAX] for n, text in texts.items()})
 
 
 def _cut(text: str) -> str:

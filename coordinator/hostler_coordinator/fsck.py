@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hostler_coordinator.state import State
 
 
-TOKEN_MOST = 2**53
+TOKEN_MOST = 2**40
 """No host sees this many orders."""
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import total_ordering
+from typing import Annotated
+
+from pydantic import Field
 
 from hostler_contract.moments import Instant
 from hostler_contract.shapes import Record, Value
@@ -36,12 +39,16 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+TOKEN_NUMBER_MOST = 2**53
+"""No number of a token is larger: JSON readers keep it exact, and the wire's 64 bits are never overrun."""
+
+
 @total_ordering
 class Token(Value):
     """Fencing token of a claim on one host; grows only."""
 
-    epoch: int = 0
-    counter: int = 0
+    epoch: Annotated[int, Field(ge=0, le=TOKEN_NUMBER_MOST)] = 0
+    counter: Annotated[int, Field(ge=0, le=TOKEN_NUMBER_MOST)] = 0
 
     def __lt__(self, other: Token) -> bool:
         """Order by restore epoch, then counter."""

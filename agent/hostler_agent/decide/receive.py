@@ -71,6 +71,9 @@ def _assigned(situation: Situation, order: Assignment, supported: Collection[Ope
     if order.operation not in supported:
         text = f"this agent does not know the operation {order.operation or 'sent'}"
         return _answer(replace(situation, pulled=False), order, "unknown-operation", text, permanent=True)
+    if order.boot_before and situation.boot_id and order.boot_before != situation.boot_id:
+        text = f"the order is for boot {order.boot_before}, this is {situation.boot_id}"
+        return _answer(situation, order, "another-boot", text)
     return _accept(situation, order)
 
 

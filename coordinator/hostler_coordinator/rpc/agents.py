@@ -12,6 +12,7 @@ from hostler_coordinator.pki import Role
 from hostler_coordinator.racing import read_within, until_either_ends
 from hostler_coordinator.rpc import statuses
 from hostler_coordinator.rpc.edge import guarded
+from hostler_coordinator.sessions import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from hostler_coordinator.rpc.edge import Gate
@@ -73,6 +74,10 @@ class AgentRpc:
         if first is None or not first.HasField("hello"):
             text = "a session begins with a hello"
             status = statuses.make_status(grpc.StatusCode.INVALID_ARGUMENT, text, statuses.info("no-hello"))
+            raise statuses.StatusError(status)
+        if first.ByteSize() > MESSAGE_BYTES_MAX:
+            text = f"the hello has {first.ByteSize()} bytes, more than {MESSAGE_BYTES_MAX}"
+            status = statuses.make_status(grpc.StatusCode.INVALID_ARGUMENT, text, statuses.info("hello-too-large"))
             raise statuses.StatusError(status)
         return first.hello
 

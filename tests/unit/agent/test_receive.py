@@ -38,8 +38,15 @@ def test_an_assignment_is_written_down_before_it_is_accepted() -> None:
     assert not found.situation.pulled
 
 
+def test_an_order_for_another_boot_is_refused_and_never_taken_for_done() -> None:
+    at = situation(boot_id=NEW)
+    found = take(at, order(boot_before=OLD))
+    assert refused(found).code == "another-boot"
+    assert found.situation == at
+
+
 def test_the_boot_before_is_the_coordinators_when_it_names_one() -> None:
-    assert take(situation(boot_id=NEW), order(boot_before=OLD)).situation.entry.boot_before == OLD
+    assert take(situation(boot_id=NEW), order(boot_before=NEW)).situation.entry.boot_before == NEW
     assert take(situation(boot_id=NEW), order()).situation.entry.boot_before == NEW
 
 

@@ -143,7 +143,7 @@ def test_every_step_has_its_report(board: Board, step: agent_pb2.Step, kind: Rep
     assert (report.kind, report.text, report.at) == (kind, "d", NOW - 2.0)
 
 
-def test_outcome_brings_the_new_boot_and_long_text_is_marked_as_cut(board: Board) -> None:
+def test_an_outcomes_long_text_is_marked_as_cut_and_its_boot_id_proves_nothing(board: Board) -> None:
     attach(board)
     board.message("h1", "a", 1, outcome(text="x" * 9000), 0.0, NOW)
 
@@ -152,7 +152,8 @@ def test_outcome_brings_the_new_boot_and_long_text_is_marked_as_cut(board: Board
     assert report.kind is ReportKind.DONE
     assert len(report.text) == TEXT_CHARACTERS_MAX
     assert report.text.endswith("(cut)")
-    assert seen(board).boot_id == "boot-2"
+    # Outcomes are repeated after the next boot, with the boot id of before: only a hello names the boot.
+    assert seen(board).boot_id == "boot-1"
 
 
 def test_words_of_a_newer_agent_are_unknown_not_guessed(board: Board, woken: Listener) -> None:
@@ -238,3 +239,30 @@ def test_a_new_term_starts_empty(board: Board) -> None:
     attach(board)
     board.clear()
     assert board.sightings == {}
+
+
+@pytest.mark.parametrize("odd", ["x" * 200_000, "a\nb-cdef", "\0boot-1", "no spaces here", ""])
+def test_a_boot_id_of_an_odd_shape_is_unknown(board: Board, odd: str) -> None:
+    board.attached("h1", "a", 1, hello(boot_id=odd), 0.0, NOW)
+    assert seen(board).boot_id == ""
+
+
+def test_a_token_out_of_range_is_damage_and_spoils_nothing_else(board: Board) -> None:
+    said = hello()
+    said.newest_token.counter = 2**63 - 1
+    board.attached("h1", "a", 1, said, 0.0, NOW)
+    assert seen(board).newest_token == Token()
+    assert "out of range" in seen(board).journal.damage
+    assert seen(board).boot_id == "boot-1"
+    report = started()
+    report.started.token.counter = 2**63 - 1
+    board.message("h1", "a", 1, report, 0.0, NOW)
+    assert seen(board).report is None
+
+
+def test_facts_are_cut_and_carry_no_control_characters(board: Board) -> None:
+    said = hello()
+    said.facts.hostname = "gpu\n\0" + "x" * 5000
+    board.attached("h1", "a", 1, said, 0.0, NOW)
+    assert seen(board).facts.hostname.startswith("gpu  x")
+    assert len(seen(board).facts.hostname) == 256
