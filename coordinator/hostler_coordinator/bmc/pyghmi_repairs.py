@@ -15,6 +15,8 @@ import time
 from typing import Any
 
 REPAIRED_VERSION = "1.6.19"
+PAUSE_S = 0.005
+"""A worker that waits for a dead BMC must not spend a whole core on looking; an answer waits at most this long."""
 
 
 def apply() -> bool:
@@ -45,6 +47,9 @@ def _waiter(session: Any) -> Any:
                 raise RuntimeError("pyghmi's I/O thread has died")
             if time.monotonic() > deadline:
                 return
+        if not _already_there(session, myaddr):
+            # Woken for nothing, as happens without end while a BMC does not answer.
+            time.sleep(PAUSE_S)  # noqa: TID251 - a worker process of one thread, inside pyghmi's own waiting
 
     return io_wait
 

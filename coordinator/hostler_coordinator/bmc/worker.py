@@ -23,6 +23,7 @@ from hostler_coordinator.bmc.faults import BmcFaultError
 from hostler_coordinator.bmc.sessions import BmcSession
 
 MEMORY_LIMIT_BYTES = 1 << 30  # a malformed answer must not take the coordinator's memory with it (FC-B09)
+NICENESS = 5
 SEL_ENTRIES_MAX = 200
 SEL_BUDGET_S = 10.0
 _PR_SET_PDEATHSIG = 1
@@ -197,6 +198,7 @@ def _serve(pipe: Pipe) -> None:
 def main() -> None:
     """Serve until the parent closes the pipe: `python -m hostler_coordinator.bmc.worker PARENT_PID`."""
     _die_with_parent(int(sys.argv[1]))
+    os.nice(NICENESS)  # dead BMCs must not take the processor from the leader
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides when we end
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold the secret
