@@ -1,4 +1,4 @@
-"""Leases and the one stream that keeps all of a client's leases alive. What hangs on a lease is its holder's affair."""
+"""Leases and the streams that keep all of a client's leases alive. What hangs on a lease is its holder's affair."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Callable
 
 import grpc
 import grpc.aio
@@ -16,9 +17,15 @@ from hostler_coordinator.etcd.pb import wire_pb2 as wire
 from hostler_coordinator.etcd.transport import Transport
 
 RENEWALS_PER_TTL = 3
-ANSWERS_PER_TTL = 4  # an answer may take a quarter of the TTL, so that two more members can be tried in time
+SILENCE_SHARE = 0.5  # nothing heard for this share of the TTL: ask another member too, beside the one that is silent
+NEXT_MEMBER_SHARE = 0.25  # and, still nothing heard, a third this much later
+UNANSWERED_MAX = 2 * RENEWALS_PER_TTL
 MARGIN_SHARE = 0.1
 LEASES_MAX = 64
+STALL_S = 0.05  # a timer this late means that the process stood still, and the store's answers lie unread
+READ_AFTER_STALL_S = 0.1
+_IDLE_MIN_S = 0.005
+_IDLE_MAX_S = 60.0
 
 
 class Lease:
@@ -34,8 +41,7 @@ class Lease:
         self.id = lease_id
         self.ttl_s = ttl_s
         self.lost = asyncio.Event()
-        self.sent_at: deque[float] = deque(maxlen=2 * RENEWALS_PER_TTL)
-        self.next_renewal_at = asked_at + ttl_s / RENEWALS_PER_TTL
+        self.first_renewal_at = asked_at + ttl_s / RENEWALS_PER_TTL
         self._timer: asyncio.TimerHandle | None = None
         self.believed_until = 0.0
         self.renewed(asked_at, ttl_s)
@@ -47,10 +53,10 @@ class Lease:
 
     def renewed(self, asked_at: float, ttl_s: int) -> None:
         """Note the answer to a request sent at ``asked_at``: the lease lives for ``ttl_s`` seconds more."""
+        if self.lost.is_set():
+            return
         self.believed_until = max(self.believed_until, asked_at + ttl_s * (1.0 - MARGIN_SHARE))
-        self._stop_timer()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(max(0.0, self.believed_until - time.monotonic()), self.end)
+        self._after(max(0.0, self.believed_until - time.monotonic()), self._run_out)
 
     def end(self) -> None:
         """The lease is no more, or may be no more: stop believing in it."""
@@ -58,23 +64,72 @@ class Lease:
         self.believed_until = 0.0
         self.lost.set()
 
+    def _run_out(self) -> None:
+        """Belief has ended (``alive`` says so already). When the process stood still, an answer may lie unread that
+        proves the lease to have lasted all along, so nobody is told before that was read.
+        """
+        if time.monotonic() - self.believed_until > STALL_S:
+            self._after(READ_AFTER_STALL_S, self.end)
+        else:
+            self.end()
+
+    def _after(self, delay_s: float, act: Callable[[], None]) -> None:
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(delay_s, act)
+
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    @property
-    def answer_wait_s(self) -> float:
-        """How long an answer to a renewal may take before another member is asked."""
-        return self.ttl_s / ANSWERS_PER_TTL
+
+class _Line:
+    """One keepalive stream to one member. Requests on it may overlap; their answers come in their order."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.opened_at = time.monotonic()
+        self.wake = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self._next_at: dict[int, float] = {}
+        self._unanswered: dict[int, deque[float]] = {}
+
+    def due_at(self, lease: Lease) -> float | None:
+        """When ``lease`` is to be renewed here; None while too many requests are unanswered."""
+        if len(self._unanswered.get(lease.id, ())) >= UNANSWERED_MAX:
+            return None
+        return self._next_at.get(lease.id, max(self.opened_at, lease.first_renewal_at))
+
+    def asked(self, lease: Lease, now: float) -> None:
+        """Note a request before it is sent."""
+        self._unanswered.setdefault(lease.id, deque()).append(now)
+        self._next_at[lease.id] = now + lease.ttl_s / RENEWALS_PER_TTL
+
+    def answered(self, lease_id: int) -> float | None:
+        """When the request was sent that is being answered now."""
+        waiting = self._unanswered.get(lease_id)
+        return waiting.popleft() if waiting else None
+
+    def forget_all_but(self, leases: dict[int, Lease]) -> None:
+        """Drop what is noted of leases that are kept no longer."""
+        for gone in self._next_at.keys() - leases.keys():
+            del self._next_at[gone]
+            self._unanswered.pop(gone, None)
 
 
 class LeaseKeeper:
-    """Renews every lease entrusted to it on one stream, on whichever member answers."""
+    """Renews every lease entrusted to it on one stream; on several, to several members, while none of them answers.
+
+    A late answer is an answer: it tears nothing down, and counts from the moment of its request.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._leases: dict[int, Lease] = {}
+        self._lines: list[_Line] = []
+        self._ending: set[asyncio.Task[None]] = set()
+        self._heard_at = 0.0
+        self._failures = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -82,8 +137,10 @@ class LeaseKeeper:
         """Renew ``lease`` until it is lost or let go of."""
         if len(self._leases) >= LEASES_MAX:
             raise ValueError(f"a client keeps at most {LEASES_MAX} leases; etcd is no place for one lease per host")
+        if not self._leases:
+            self._heard_at = time.monotonic()
         self._leases[lease.id] = lease
-        self._wake.set()
+        self._wake_all()
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="etcd-lease-keeper")
 
@@ -91,7 +148,7 @@ class LeaseKeeper:
         """Stop renewing and stop believing."""
         self._leases.pop(lease.id, None)
         lease.end()
-        self._wake.set()
+        self._wake_all()
 
     async def close(self) -> None:
         """End every lease here; on the server each runs out by itself."""
@@ -102,78 +159,147 @@ class LeaseKeeper:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
+    def _wake_all(self) -> None:
+        self._wake.set()
+        for line in self._lines:
+            line.wake.set()
+
+    # --- which members are asked --------------------------------------------------------------------------------------
+
     async def _run(self) -> None:
-        failures = 0
-        while self._leases:
-            connection = self._transport.current
-            started = time.monotonic()
-            try:
-                async with self._transport.stream(connection, LEASE_KEEP_ALIVE) as stream:
-                    await self._renew_on(stream)
-                continue  # nothing was left to keep; a lease may have come while the stream was taken down
-            except (StreamBroken, grpc.aio.AioRpcError) as broken:
-                code = broken.code if isinstance(broken, StreamBroken) else broken.code()
-                self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - started, code.name.lower())
-            failures = 0 if self._any_answer_since(started) else failures + 1
-            self._ask_again_at_once(connection)
-            await self._transport.back_off(failures)
-
-    def _any_answer_since(self, moment: float) -> bool:
-        return any(lease.believed_until - lease.ttl_s * (1 - MARGIN_SHARE) >= moment for lease in self._leases.values())
-
-    def _ask_again_at_once(self, connection: Connection) -> None:
-        self._transport.move_on(connection)
-        now = time.monotonic()
-        for lease in tuple(self._leases.values()):
-            lease.sent_at.clear()  # answers to these can no longer come
-            lease.next_renewal_at = now
-            if not lease.alive:
-                self.let_go(lease)
-
-    async def _renew_on(self, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]) -> None:
-        reader = asyncio.get_running_loop().create_task(self._read(stream))
-        reader.add_done_callback(lambda _: self._wake.set())
         try:
-            while self._leases and not reader.done():
+            while self._drop_lost():
                 self._wake.clear()
-                await self._send_due(stream)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._idle_s()):
-                        await self._wake.wait()
-            if reader.done():
-                reader.result()
+                await self._mend()
+                planned = time.monotonic() + self._quiet_s()
+                await _woken(self._wake, planned)
+                if time.monotonic() - planned > STALL_S:
+                    await asyncio.sleep(READ_AFTER_STALL_S)  # read before judging who is silent
+        finally:
+            for line in tuple(self._lines):
+                self._drop(line)
+            await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def _drop_lost(self) -> bool:
+        """Keep no lease that is lost; True while any is left."""
+        for lease in tuple(self._leases.values()):
+            if lease.lost.is_set():
+                self.let_go(lease)
+        return bool(self._leases)
+
+    async def _mend(self) -> None:
+        """Take away the lines that broke, and see to it that somebody is asked."""
+        for line in [line for line in self._lines if line.task is None or line.task.done()]:
+            self._lines.remove(line)
+            self._transport.move_on(line.connection)
+            self._failures += 1
+        if not self._lines:
+            if self._failures:
+                await self._transport.back_off(self._failures)
+            self._open(self._transport.current)
+        elif self._quiet_s() <= 0.0 and (connection := self._another()) is not None:
+            self._open(connection)
+
+    def _quiet_s(self) -> float:
+        """How long to wait yet before another member is asked too; at most `_IDLE_MAX_S`."""
+        ttl_s = min((lease.ttl_s for lease in self._leases.values()), default=_IDLE_MAX_S)
+        if not self._lines or self._another() is None:
+            return _IDLE_MAX_S
+        silent_at = self._heard_at + SILENCE_SHARE * ttl_s
+        return max(silent_at, self._lines[-1].opened_at + NEXT_MEMBER_SHARE * ttl_s) - time.monotonic()
+
+    def _another(self) -> Connection | None:
+        """The next member that is not being asked."""
+        endpoints = self._transport.endpoints
+        asked = {line.connection.endpoint for line in self._lines}
+        first = endpoints.index(self._lines[-1].connection.endpoint)
+        order = [*endpoints[first:], *endpoints[:first]]
+        return next((self._transport.connection(name) for name in order if name not in asked), None)
+
+    def _open(self, connection: Connection) -> None:
+        line = _Line(connection)
+        line.task = asyncio.get_running_loop().create_task(self._serve(line), name="etcd-lease-line")
+        line.task.add_done_callback(lambda _: self._wake.set())
+        self._lines.append(line)
+
+    def _drop(self, line: _Line) -> None:
+        self._lines.remove(line)
+        if line.task is not None:
+            self._ending.add(line.task)
+            line.task.add_done_callback(self._ending.discard)
+            line.task.cancel()
+
+    def _heard(self, line: _Line) -> None:
+        """This line answers: it alone is kept, and a member that was passed over is passed over for requests too."""
+        self._heard_at = time.monotonic()
+        self._failures = 0
+        if line not in self._lines:
+            return
+        for other in tuple(self._lines):
+            if other is not line:
+                if other.opened_at < line.opened_at:
+                    self._transport.move_on(other.connection)
+                self._drop(other)
+
+    # --- one line -----------------------------------------------------------------------------------------------------
+
+    async def _serve(self, line: _Line) -> None:
+        """Ask and listen until the stream breaks."""
+        try:
+            async with self._transport.stream(line.connection, LEASE_KEEP_ALIVE) as stream:
+                await self._converse(line, stream)
+        except (StreamBroken, grpc.aio.AioRpcError) as broken:
+            code = broken.code if isinstance(broken, StreamBroken) else broken.code()
+            self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - line.opened_at, code.name.lower())
+
+    async def _converse(
+        self, line: _Line, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]
+    ) -> None:
+        reader = asyncio.get_running_loop().create_task(self._read(line, stream))
+        reader.add_done_callback(lambda _: line.wake.set())
+        try:
+            while not reader.done():
+                line.wake.clear()
+                await self._send_due(line, stream)
+                await _woken(line.wake, self._next_due(line))
+            reader.result()
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
 
-    async def _send_due(self, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]) -> None:
+    async def _send_due(
+        self, line: _Line, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]
+    ) -> None:
+        line.forget_all_but(self._leases)
         for lease in tuple(self._leases.values()):
             now = time.monotonic()
-            if not lease.alive:
-                self.let_go(lease)
-            elif lease.sent_at and now - lease.sent_at[0] >= lease.answer_wait_s:
-                raise StreamBroken(grpc.StatusCode.DEADLINE_EXCEEDED, "a renewal was not answered in time")
-            elif now >= lease.next_renewal_at:
-                lease.sent_at.append(now)
-                lease.next_renewal_at = now + lease.ttl_s / RENEWALS_PER_TTL
-                await stream.send(wire.LeaseKeepAliveRequest(id=lease.id), lease.answer_wait_s)
+            due_at = line.due_at(lease)
+            if due_at is not None and now >= due_at and not lease.lost.is_set():
+                line.asked(lease, now)
+                await stream.send(wire.LeaseKeepAliveRequest(id=lease.id), lease.ttl_s)
 
-    def _idle_s(self) -> float:
-        """Until the next renewal is due or the next answer overdue."""
-        now = time.monotonic()
-        due = [lease.next_renewal_at for lease in self._leases.values()]
-        overdue = [lease.sent_at[0] + lease.answer_wait_s for lease in self._leases.values() if lease.sent_at]
-        return max(0.005, min(due + overdue, default=now) - now)
+    def _next_due(self, line: _Line) -> float:
+        due = (line.due_at(lease) for lease in self._leases.values())
+        return min((moment for moment in due if moment is not None), default=time.monotonic() + _IDLE_MAX_S)
 
-    async def _read(self, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]) -> None:
+    async def _read(self, line: _Line, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]) -> None:
         while True:
             answer = await stream.receive(None)
+            self._heard(line)
+            line.wake.set()
+            asked_at = line.answered(answer.id)
             lease = self._leases.get(answer.id)
-            if lease is None or not lease.sent_at:
+            if lease is None or asked_at is None:
                 continue
-            asked_at = lease.sent_at.popleft()  # answers to one lease come in the order of its requests
             self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - asked_at, "ok")
             if answer.ttl <= 0:
                 self.let_go(lease)
             else:
                 lease.renewed(asked_at, answer.ttl)
+
+
+async def _woken(wake: asyncio.Event, until: float) -> None:
+    """Wait for ``wake``, at most until the monotonic moment ``until``."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(_IDLE_MIN_S, until - time.monotonic())):
+            await wake.wait()
