@@ -80,6 +80,8 @@ def from_completion_code(code: int, text: str) -> BmcFaultError:
 def from_ipmi_exception(error: Exception, *, during_login: bool) -> BmcFaultError:
     """Fault of any exception out of pyghmi's IPMI client: it raises nearly every type, often with an empty text."""
     text = str(error)
+    if isinstance(error, ConnectionRefusedError):
+        return BmcFaultError(FaultClass.UNREACHABLE, "the BMC's UDP port is closed (ICMP port unreachable)")
     if during_login and isinstance(error, struct.error):
         return BmcFaultError(
             FaultClass.CIPHER,

@@ -23,6 +23,7 @@ from hostler_coordinator.bmc.health import HealthSettings
 from hostler_coordinator.bmc.pacing import Pacing
 from hostler_coordinator.bmc.pool import BmcPool
 from hostler_coordinator.bmc.walk import CycleResult, CycleSettings, Evidence, EvidenceKind, Outcome
+from hostler_coordinator.bmc.worker_process import WorkerProcess
 from udp_fault_proxy import PacketFaults, UdpFaultProxy
 
 pytestmark = pytest.mark.integration
@@ -186,17 +187,69 @@ async def test_a_dead_bmc_is_unreachable_and_moves_to_the_slow_lane(bmc_pool: Bm
     assert "asked again in" in asked.text
 
 
-async def test_a_worker_that_waits_for_a_dead_bmc_spends_no_processor(start_machine: StartMachine):
+def children_s() -> float:
+    """Processor seconds of every worker that has been reaped."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+async def test_a_worker_that_waits_for_a_silent_bmc_spends_no_processor(start_machine: StartMachine):
+    machine = start_machine()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        before_s = children_s()
+        worker = WorkerProcess()
+        answer = await worker.exchange(Verb.STATUS, machine.behind(silent.getsockname()), None, 15.0)
+        await worker.kill()
+    assert answer.fault is FaultClass.UNREACHABLE
+    assert children_s() - before_s < 1.0  # it was 4.5 s of the 5 s that a log-in takes to fail
+
+
+async def test_a_closed_port_is_told_at_once(start_machine: StartMachine):
     machine = start_machine()
     machine.process.kill()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    pool = BmcPool()
-    answer = await pool.call(machine.target, Verb.STATUS, tries=1)
-    await pool.close()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert answer.fault in {FaultClass.UNREACHABLE, FaultClass.WEDGED}
-    assert spent_s < 2.0  # it was 4.5 s of the 5 s that a log-in takes to fail
+    machine.process.wait()
+    before_s = children_s()
+    worker = WorkerProcess()
+    answer = await worker.exchange(Verb.STATUS, machine.target, None, 15.0)
+    await worker.kill()
+    assert answer.fault is FaultClass.UNREACHABLE
+    assert "port is closed" in answer.text
+    assert children_s() - before_s < 1.0
+
+
+async def test_a_bmc_that_dies_in_mid_session_is_told_at_once_and_its_order_never_sent_again(
+    start_machine: StartMachine,
+):
+    machine, other = start_machine(), start_machine()
+
+    async def die() -> Confirmation:
+        machine.process.kill()
+        machine.process.wait()
+        return Confirmation(ok=True)
+
+    before_s = children_s()
+    worker = WorkerProcess()
+    answer = await worker.exchange(Verb.OFF, machine.target, die, 15.0)
+    assert (answer.fault, answer.sent) == (FaultClass.UNREACHABLE, True)  # whether it arrived is not ours to say
+    assert "port is closed" in answer.text
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heir:
+        heir.bind((machine.target.address, machine.target.port))
+        heir.setblocking(False)
+        assert (await worker.exchange(Verb.STATUS, other.target, None, 15.0)).state is PowerState.ON
+        with pytest.raises(BlockingIOError):
+            heir.recv(2048)
+    await worker.kill()
+    assert children_s() - before_s < 2.0
+
+
+async def test_a_worker_gives_way_to_the_leader(start_machine: StartMachine):
+    worker = WorkerProcess()
+    assert (await worker.exchange(Verb.STATUS, start_machine().target, None, 15.0)).ok
+    assert worker.pid is not None
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == min(19, own + 5)
+    await worker.kill()
 
 
 async def test_fc_b15_a_worker_killed_after_off_leaves_nothing_that_the_next_walk_cannot_finish(
