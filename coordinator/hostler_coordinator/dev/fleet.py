@@ -178,14 +178,19 @@ class Fleet:
             finally:
                 operator.close()
 
-        await asyncio.to_thread(enrol)
+        work = asyncio.create_task(asyncio.to_thread(enrol))
+        while not work.done():
+            for kept in self._coordinators:
+                kept.look(time.monotonic())  # one that a signal ended is started again, as systemd would
+            await asyncio.wait({work}, timeout=LOOK_S)
+        await work
 
     def _check(self) -> None:
-        """A coordinator that dies while it starts is a mistake of ours, to be told at once."""
+        """A coordinator that gives up while it starts is a mistake of ours, to be told at once."""
         if self._ending.is_set():
             raise FleetFailed("it was told to end while it started")
         for kept in self._coordinators:
-            if kept.pid is None:
+            if kept.gave_up:
                 raise FleetFailed(f"coordinator {kept.name} ended while it started: {kept.log_tail()}")
 
     def _start_machines(self) -> None:

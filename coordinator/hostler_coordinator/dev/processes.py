@@ -56,6 +56,12 @@ class Kept:
         """Its process id, or None while it does not run."""
         return self.process.pid if self.process is not None and self.process.poll() is None else None
 
+    @property
+    def gave_up(self) -> bool:
+        """True when it ended by its own decision, not by a signal."""
+        status = self.process.poll() if self.process is not None else None
+        return status is not None and status >= 0
+
     def start(self) -> None:
         """Start it; what it says goes to its log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
