@@ -13,6 +13,7 @@ from hostler_coordinator.bmc.answers import (
     Condition,
     Confirmation,
     FaultClass,
+    Machine,
     PowerState,
     Protocol,
     Verb,
@@ -67,6 +68,7 @@ class InMemoryBmc:
     soft_takes_s: float = 20.0
     latency_s: float = 0.1
     conditions: frozenset[Condition] = frozenset()
+    machine: Machine = field(default_factory=Machine)
     sent: list[tuple[float, Verb]] = field(default_factory=list)
     boots: int = 0
     _due: tuple[float, PowerState] | None = None
@@ -91,6 +93,8 @@ class InMemoryBmc:
             return self._status()
         if verb is Verb.SERIAL:
             return BmcAnswer(ok=True, verb=verb, serials=self.serials)
+        if verb is Verb.MACHINE:
+            return BmcAnswer(ok=True, verb=verb, machine=self.machine)
         return BmcAnswer(ok=True, verb=verb, events=("one event",), text="1 entries")
 
     def orders(self) -> list[Verb]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import (
@@ -14,7 +15,7 @@ from hostler_contract.campaigns import (
     Targets,
 )
 from hostler_contract.domains import Charge, Ledger
-from hostler_contract.hosts import Claim, Hold, HostRecord
+from hostler_contract.hosts import BmcFacts, BmcModel, Claim, Hold, HostRecord
 from hostler_contract.work import DeadLetterRecord, TaskRecord
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ LEADER = "leader"
 
 _PATHS: dict[type[Record], Callable[[Any], str]] = {
     HostRecord: lambda host: f"hosts/{host.id}",
+    BmcFacts: lambda facts: f"bmcfacts/{facts.host}",
+    BmcModel: lambda model: bmc_model_path(model.name),
     Claim: lambda claim: f"claims/{claim.host}",
     Charge: lambda charge: f"charges/{charge.host}",
     Ledger: lambda ledger: f"ledgers/{ledger.domain}",
@@ -44,6 +47,8 @@ _PATHS: dict[type[Record], Callable[[Any], str]] = {
 
 MODELS: dict[str, type[Record]] = {
     "hosts": HostRecord,
+    "bmcfacts": BmcFacts,
+    "bmcmodels": BmcModel,
     "claims": Claim,
     "charges": Charge,
     "ledgers": Ledger,
@@ -67,6 +72,12 @@ def path_of(record: Record) -> str:
 def model_of(path: str) -> type[Record] | None:
     """The model stored at a path; None for paths that are not kept in memory."""
     return MODELS.get(path.split("/", 1)[0])
+
+
+def bmc_model_path(name: str) -> str:
+    """Where what is known of a BMC model lies: its name in lower case, at most 100 characters, with `-` for the rest."""
+    key = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
+    return f"bmcmodels/{key[:100]}"
 
 
 def key_path(caller: str, key: str) -> str:

@@ -14,9 +14,9 @@ from hostler_contract.campaigns import (
     Targets,
 )
 from hostler_contract.domains import Charge, Ledger
-from hostler_contract.hosts import Claim, Hold, HostRecord
+from hostler_contract.hosts import BmcFacts, BmcModel, Claim, Hold, HostRecord
 from hostler_contract.work import TERMINAL, DeadLetterRecord, TaskRecord, TaskState
-from hostler_coordinator.layout import key_path
+from hostler_coordinator.layout import bmc_model_path, key_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -192,6 +192,14 @@ class State:
         """The record at a path."""
         known = self._records.get(path)
         return known[0] if known else None
+
+    def bmc_facts(self, host: str) -> BmcFacts | None:
+        """What the host's BMC told of the machine behind it, under whatever binding."""
+        return self._typed(f"bmcfacts/{host}", BmcFacts)
+
+    def bmc_model(self, name: str) -> BmcModel | None:
+        """What was found about all BMCs of a model."""
+        return self._typed(bmc_model_path(name), BmcModel) if name else None
 
     def unreadable_for(self, host: HostRecord) -> str | None:
         """The first record about a host, or a domain of it, that cannot be read."""

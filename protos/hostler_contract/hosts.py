@@ -51,6 +51,8 @@ class HostRecord(Record):
     model: str = ""
     address: str = ""
     serial: str = ""
+    system_uuid: str = ""
+    """UUID of the host's own system, as its BMC tells it; empty where the inventory knows none."""
     bmc: BmcRef | None = None
     enrolled_at: Instant
     boot_id: str | None = None
@@ -69,11 +71,47 @@ class HostRecord(Record):
         return (*(f"{kind}/{name}" for kind, name in named if name), f"site/{self.site}")
 
 
+class BmcFacts(Record):
+    """What a host's BMC told of the machine behind it, kept so that a change is noticed. Key: `bmcfacts/<host>`.
+
+    They hold for the binding under which they were learned: with another BMC or serial they are learned anew.
+    """
+
+    host: str
+    binding: str
+    """Protocol, address, port, serial and UUID of the inventory at that time."""
+    system: str = ""
+    """The Redfish system that power orders go to; empty for IPMI, which knows only one."""
+    system_uuid: str = ""
+    chosen_by: str = ""
+    """Why it is that system: "the UUID", "the serial number", "power and a Reset action"."""
+    manufacturer: str = ""
+    model: str = ""
+    at: Instant = 0.0
+
+    @property
+    def of_model(self) -> str:
+        """Manufacturer and model in one; empty while unknown."""
+        return f"{self.manufacturer} {self.model}".strip()
+
+
+class BmcModel(Record):
+    """What was found about all BMCs of one manufacturer and model. Key: `bmcmodels/<key of the name>`."""
+
+    name: str
+    graceful_not_honoured: str = ""
+    """What was seen: on which host, and how fast it was off. Empty: nothing speaks against a soft off."""
+    host: str = ""
+    at: Instant = 0.0
+
+
 class Claim(Record):
     """The newest token issued for a host, and the one task that may act on it. Key: `claims/<host>`."""
 
     host: str
     token: Token = Token()
+    refused: Token = Token()
+    """The newest overtaken token whose order was refused where it would have acted, and that is in the audit."""
     task: str = ""
     """`campaign/host` of the task that holds the host; empty when none does."""
     at: Instant = 0.0

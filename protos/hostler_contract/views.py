@@ -140,6 +140,7 @@ class Campaign(Value):
     window_opens_at: Instant | None = None
     window_closes_at: Instant | None = None
     as_of: Instant
+    held_by: str = ""
 
 
 class Consequence(Value):
@@ -176,6 +177,18 @@ class Task(Value):
     waiting_for: str = ""
 
 
+class BmcSeen(Value):
+    """What a host's BMC told of the machine behind it, as stored; `graceful` says why no soft off is sent to it."""
+
+    system: str = ""
+    system_uuid: str = ""
+    chosen_by: str = ""
+    manufacturer: str = ""
+    model: str = ""
+    at: Instant | None = None
+    graceful: str = ""
+
+
 class Host(Value):
     """A host as operators see it."""
 
@@ -204,6 +217,8 @@ class Host(Value):
     facts: HostFacts | None = None
     task_id: str = ""
     token: Token | None = None
+    system_uuid: str = ""
+    bmc_seen: BmcSeen | None = None
 
 
 class HostWhy(Value):

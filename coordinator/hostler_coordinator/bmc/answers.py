@@ -29,6 +29,7 @@ class Verb(Enum):
     OFF = "off"
     SOFT = "soft"
     SERIAL = "serial"
+    MACHINE = "machine"
     LOCATE_ON = "locate-on"
     LOCATE_OFF = "locate-off"
     COLD_RESET = "cold-reset"
@@ -79,6 +80,27 @@ class FaultClass(Enum):
     # Found by the walks, not by one answer:
     UNTRUSTED = "untrusted"  # accepts orders, and its state says that nothing happened
     HARDWARE = "hardware"  # control fault: no power orders without a person (FC-B19)
+    NO_FORCE = "no_force"  # only a hard off is left, and our own settings forbid it
+    NOT_GRACEFUL = "not_graceful"  # the same, as a soft off to this model is a hard one (FC-B18)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a BMC tells of the machine behind it; "" is untold.
+
+    `system` is the Redfish resource that power orders go to, `chosen_by` the rule that chose it. IPMI has one machine.
+    """
+
+    system: str = ""
+    system_uuid: str = ""
+    chosen_by: str = ""
+    manufacturer: str = ""
+    model: str = ""
+
+    @property
+    def of_model(self) -> str:
+        """Manufacturer and model in one."""
+        return f"{self.manufacturer} {self.model}".strip()
 
 
 @dataclass(frozen=True)
@@ -86,7 +108,8 @@ class BmcTarget:
     """One BMC as the inventory knows it.
 
     `credentials_ref` is a reference (`file:…`, `env:…`), never a secret. `serial` and `system_uuid` are what the
-    inventory expects to find behind this address; None where it knows nothing. `ca_file` is a PEM file for Redfish;
+    inventory expects to find behind this address; None where it knows nothing. `known` is what was found there before:
+    another system now stops everything (FC-B06). `ca_file` is a PEM file for Redfish;
     None means the system's own trust store. Without `verify_tls` any certificate is accepted.
     """
 
@@ -101,6 +124,7 @@ class BmcTarget:
     feed: str | None = None
     verify_tls: bool = True
     ca_file: str | None = None
+    known: Machine = Machine()
 
 
 @dataclass(frozen=True)
@@ -126,12 +150,17 @@ class BmcAnswer:
     withheld: str = ""
     sent: bool = False
     serials: tuple[str, ...] = ()
-    system: str = ""
+    machine: Machine = Machine()
     events: tuple[str, ...] = ()
     retry_after_s: float | None = None
     asked_at: float = 0.0
     answered_at: float = 0.0
     tries: int = 1
+
+    @property
+    def system(self) -> str:
+        """The Redfish system that was asked, "" for IPMI."""
+        return self.machine.system
 
 
 @dataclass(frozen=True)

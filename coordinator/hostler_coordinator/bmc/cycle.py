@@ -148,7 +148,8 @@ async def _bring_off(walk: Walk) -> None:
     if walk.settings.soft_s > 0 and await _soft(walk):
         return
     if not walk.settings.force:
-        raise WalkEnded(Outcome.FAILED, "the host did not shut down by itself and force is not permitted")
+        text = "the host did not shut down by itself and force is not permitted (bmc.force): shut it down by hand"
+        raise WalkEnded(Outcome.FAILED, text, FaultClass.NO_FORCE)
     await walk.pacing.destructive()
     answer = await walk.order(Verb.OFF, walk.confirm)
     if answer.withheld and not walk.touched:
@@ -184,39 +185,75 @@ def _not_off(walk: Walk, withheld: str) -> WalkEnded:
 
 
 async def _soft(walk: Walk) -> bool:
-    """One soft off, repeated once only when it was sent before the operating system ran and now runs (FC-B14)."""
-    booting = walk.last.boot_progress.casefold() not in _BOOTED | {""}
+    """One soft off and its deadline; false when only a hard off is left, which never comes before it (FC-B14)."""
+    if await _soft_is_hard(walk):
+        return False
+    progress = walk.last.boot_progress.casefold()
     started = walk.timing.monotonic()
     await walk.pacing.destructive()
-    answer = await walk.order(Verb.SOFT, walk.confirm)
-    if answer.withheld:
-        raise WalkEnded(Outcome.CANCELLED, f"cancelled, nothing was sent: {answer.withheld}")
-    if answer.fault in {FaultClass.AUTH, FaultClass.CIPHER, FaultClass.IDENTITY}:
-        raise WalkEnded(Outcome.FAILED, f"soft off was refused: {answer.text}", answer.fault)
-    if not answer.sent:
+    if not await _soft_sent(walk):
         return False
-    gone = await _soft_seen(walk, started, booting=booting)
+    if not progress:
+        text = "how far the boot is cannot be told: the soft off is not repeated"
+        await walk.note(EvidenceKind.SOFT_NOT_REPEATED, text, Verb.SOFT)
+    gone = await _soft_seen(walk, started, booting=progress not in _BOOTED | {""})
     took_s = walk.timing.monotonic() - started
     if gone:
         await walk.note(EvidenceKind.OFF_SEEN, f"power off seen twice, {took_s:.0f} s after the soft off")
         if took_s < walk.settings.min_soft_s:
-            await walk.note(
-                EvidenceKind.GRACEFUL_NOT_HONOURED,
-                f"graceful not honoured: off {took_s:.1f} s after a soft off, too fast for an orderly shutdown",
-            )
+            text = f"graceful not honoured: off {took_s:.1f} s after a soft off, too fast for an orderly shutdown"
+            await walk.note(EvidenceKind.GRACEFUL_NOT_HONOURED, text)
         return True
     await walk.note(EvidenceKind.SOFT_IGNORED, f"still on {took_s:.0f} s after the soft off", Verb.SOFT)
     return False
 
 
+async def _soft_is_hard(walk: Walk) -> bool:
+    """A soft off that a model carries out as a hard one is skipped or, where force is not permitted, refused.
+
+    A model that cannot be read is not known for anything.
+    """
+    if not walk.target.known.of_model:
+        await walk.learn(await walk.caller.call(walk.target, Verb.MACHINE, tries=1))
+    model = walk.target.known.of_model
+    broken = walk.settings.soft_off_broken(model) if model else ""
+    if not broken:
+        return False
+    if walk.settings.force:
+        await walk.note(EvidenceKind.SOFT_SKIPPED, f"no soft off, {model} does not honour it ({broken})", Verb.SOFT)
+        return True
+    raise WalkEnded(
+        Outcome.FAILED,
+        f"nothing was sent: {model} carries out a graceful shutdown as a hard one ({broken}), and force is not"
+        " permitted (bmc.force): shut the host down by hand",
+        FaultClass.NOT_GRACEFUL,
+    )
+
+
+async def _soft_sent(walk: Walk) -> bool:
+    """Send it; false when the BMC knows no such order. Any other failure ends the walk: the host was never asked."""
+    answer = await walk.order(Verb.SOFT, walk.confirm)
+    if answer.withheld:
+        raise WalkEnded(Outcome.CANCELLED, f"cancelled, nothing was sent: {answer.withheld}")
+    if answer.sent:
+        return True
+    if answer.fault is FaultClass.NOT_SUPPORTED:
+        await walk.note(EvidenceKind.SOFT_SKIPPED, f"the BMC knows no soft off: {answer.text}", Verb.SOFT)
+        return False
+    raise WalkEnded(Outcome.FAILED, f"soft off was refused, nothing was sent: {answer.text}", answer.fault)
+
+
 async def _soft_seen(walk: Walk, started: float, *, booting: bool) -> bool:
+    """Wait for off until the deadline; one repeat, when it was sent before the operating system ran and now runs."""
     while (left_s := walk.settings.soft_s - (walk.timing.monotonic() - started)) > 0:
         slice_s = min(left_s, walk.settings.resend_s)
         if await walk.seen(Wanted(PowerState.OFF, None, slice_s, resend_accepted=False), walk.confirm):
             return True
         if booting and walk.last.boot_progress.casefold() in _BOOTED:
             booting = False
+            await walk.note(EvidenceKind.STATE_SEEN, "the operating system runs now: soft off once more")
             await walk.order(Verb.SOFT, walk.confirm)
+        await walk.timing.sleep(walk.settings.poll_s)  # a log-in that is refused ends `seen` at once
     return False
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from pyghmi.ipmi import command, fru
 
 from hostler_coordinator.bmc import faults
-from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Verb, chassis_reading
+from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, Verb, chassis_reading
 from hostler_coordinator.bmc.credentials import Credentials
 from hostler_coordinator.bmc.faults import BmcFaultError
 from hostler_coordinator.bmc.sessions import Reading
@@ -67,15 +67,36 @@ class IpmiSession:
 
     def serials(self) -> tuple[str, ...]:
         """Read FRU 0: chassis, product and board serial numbers, those that are there."""
-        size = int.from_bytes(self._ask(_STORAGE, 0x10, (0,))[:2], "little")
-        raw = self._read_fru(min(size, MAX_FRU_BYTES))
-        try:
-            info = fru.FRU(rawdata=raw).info or {}
-        except Exception as error:  # noqa: BLE001 - a malformed FRU raises whatever the parser stumbles over
-            raise BmcFaultError(FaultClass.PROTOCOL, f"FRU 0 cannot be read: {type(error).__name__}") from None
+        info = self._fru_info()
         found = (info.get(name) for name in ("Chassis serial number", "Serial Number", "Board serial number"))
         told = (serial.strip() for serial in found if isinstance(serial, str) and serial.strip())
         return tuple(dict.fromkeys(told))
+
+    def machine(self) -> Machine:
+        """By FRU 0, product before board; else the numbers of Get Device ID (IPMI 2.0 section 20.1)."""
+        try:
+            info = self._fru_info()
+        except BmcFaultError as fault:
+            if fault.fault in {FaultClass.UNREACHABLE, FaultClass.AUTH}:
+                raise
+            info = {}
+        for maker, model in (("Manufacturer", "Product name"), ("Board manufacturer", "Board product name")):
+            if _text(info.get(model)):
+                return Machine(manufacturer=_text(info.get(maker)), model=_text(info.get(model)))
+        data = self._ask(_APPLICATION, 0x01)
+        if len(data) < 11:
+            return Machine()
+        manufacturer = int.from_bytes(bytes(data[6:9]), "little") & 0xFFFFF
+        product = int.from_bytes(bytes(data[9:11]), "little")
+        return Machine(manufacturer=f"IANA {manufacturer}", model=f"product {product}")
+
+    def _fru_info(self) -> dict[str, Any]:
+        size = int.from_bytes(self._ask(_STORAGE, 0x10, (0,))[:2], "little")
+        raw = self._read_fru(min(size, MAX_FRU_BYTES))
+        try:
+            return dict(fru.FRU(rawdata=raw).info or {})
+        except Exception as error:  # noqa: BLE001 - a malformed FRU raises whatever the parser stumbles over
+            raise BmcFaultError(FaultClass.PROTOCOL, f"FRU 0 cannot be read: {type(error).__name__}") from None
 
     def _read_fru(self, size: int) -> bytearray:
         raw = bytearray()
@@ -169,6 +190,10 @@ class IpmiSession:
                 f" {COMMON_PASSWORD_BYTES} of them"
             )
         return fault
+
+
+def _text(told: object) -> str:
+    return told.strip() if isinstance(told, str) else ""
 
 
 def _check_lengths(credentials: Credentials) -> None:

@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, PowerState, Verb, power_state, same_serial
+from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, PowerState, Verb, power_state
 from hostler_coordinator.bmc.credentials import Credentials
 from hostler_coordinator.bmc.faults import BmcFaultError
 from hostler_coordinator.bmc.redfish_http import Http
+from hostler_coordinator.bmc.redfish_system import choose_system, dig, refuse_change
 from hostler_coordinator.bmc.sessions import Reading
 
 ROOT = "/redfish/v1/"
@@ -48,7 +49,8 @@ class RedfishSession:
         self._http.log_in(credentials, _session_collection(root))
         try:
             self._root = root
-            self._system_path, self._system = self._choose_system()
+            self._system_path, self._system, self._machine = self._choose_system()
+            refuse_change(self._machine, target)
         except BaseException:
             self._http.log_out()
             raise
@@ -56,20 +58,24 @@ class RedfishSession:
     def reading(self) -> Reading:
         """The power state of the host's own system, as just read."""
         raw = self._system.get("PowerState")
-        state, host_state = power_state(raw), str(_dig(self._system, "Status", "State") or "")
+        state, host_state = power_state(raw), str(dig(self._system, "Status", "State") or "")
         running = state is not PowerState.ON or host_state.casefold() in _RUNNING_HOST_STATES
         return Reading(
             state=state,
             raw_state="" if raw is None else str(raw),
             host_state="" if running else host_state,
-            boot_progress=str(_dig(self._system, "BootProgress", "LastState") or ""),
-            system=self._system_path,
+            boot_progress=str(dig(self._system, "BootProgress", "LastState") or ""),
+            machine=self._machine,
         )
+
+    def machine(self) -> Machine:
+        """As the chosen system tells it."""
+        return self._machine
 
     def serials(self) -> tuple[str, ...]:
         """Serial numbers of the system and of the chassis it is in."""
         told = [self._system.get("SerialNumber")]
-        for link in _links(_dig(self._system, "Links", "Chassis"))[:CHASSIS_MAX]:
+        for link in _links(dig(self._system, "Links", "Chassis"))[:CHASSIS_MAX]:
             try:
                 told.append(self._http.get(link).get("SerialNumber"))
             except BmcFaultError:  # one bad chassis does not spoil the others
@@ -92,13 +98,13 @@ class RedfishSession:
         owners = [self._system, *self._managers()]
         services: list[str] = []
         for owner in owners:
-            collection = _dig(owner, "LogServices", "@odata.id")
+            collection = dig(owner, "LogServices", "@odata.id")
             if isinstance(collection, str):
                 services += _links(self._http.get(collection).get("Members"))[:LOG_SERVICES_MAX]
         services.sort(key=lambda path: "sel" not in path.rsplit("/", 1)[-1].casefold())
         if not services:
             raise BmcFaultError(FaultClass.NOT_SUPPORTED, "the BMC offers no log service")
-        entries = _dig(self._http.get(services[0]), "Entries", "@odata.id")
+        entries = dig(self._http.get(services[0]), "Entries", "@odata.id")
         if not isinstance(entries, str):
             raise BmcFaultError(FaultClass.NOT_SUPPORTED, f"{services[0]} offers no entries")
         return entries
@@ -118,10 +124,10 @@ class RedfishSession:
         if verb is Verb.COLD_RESET:
             managers = list(self._managers())
             owner, action, wanted = (managers[0] if managers else {}), "#Manager.Reset", _MANAGER_RESET_TYPES
-        path = _dig(owner, "Actions", action, "target")
+        path = dig(owner, "Actions", action, "target")
         if not isinstance(path, str):
             raise BmcFaultError(FaultClass.NOT_SUPPORTED, f"the BMC offers no {action} for {self._system_path}")
-        allowed = self._allowed(_dig(owner, "Actions", action))
+        allowed = self._allowed(dig(owner, "Actions", action))
         usable = [name for name in wanted if allowed is None or name in allowed]
         if not usable:
             listed = ", ".join(sorted(allowed or ()))
@@ -152,26 +158,26 @@ class RedfishSession:
 
     def _allowed(self, action: Any) -> frozenset[str] | None:
         """Listed reset types, in the action itself or in its ActionInfo; None when the BMC lists none."""
-        listed = _dig(action, "ResetType@Redfish.AllowableValues")
-        info = _dig(action, "@Redfish.ActionInfo")
+        listed = dig(action, "ResetType@Redfish.AllowableValues")
+        info = dig(action, "@Redfish.ActionInfo")
         if not isinstance(listed, list) and isinstance(info, str):
             parameters = self._http.get(info).get("Parameters") or ()
             for parameter in parameters:
-                if _dig(parameter, "Name") == "ResetType":
+                if dig(parameter, "Name") == "ResetType":
                     listed = parameter.get("AllowableValues")
         return frozenset(map(str, listed)) if isinstance(listed, list) and listed else None
 
     def _managers(self) -> Iterator[dict[str, Any]]:
-        links = _links(_dig(self._system, "Links", "ManagedBy"))
+        links = _links(dig(self._system, "Links", "ManagedBy"))
         if not links:
-            collection = _dig(self._root, "Managers", "@odata.id")
+            collection = dig(self._root, "Managers", "@odata.id")
             members = _links(self._http.get(collection).get("Members")) if isinstance(collection, str) else []
             links = members if len(members) == 1 else []  # several, and none claims our system: not ours to guess
         for link in links[:1]:
             yield self._http.get(link)
 
-    def _choose_system(self) -> tuple[str, dict[str, Any]]:
-        collection = _dig(self._root, "Systems", "@odata.id")
+    def _choose_system(self) -> tuple[str, dict[str, Any], Machine]:
+        collection = dig(self._root, "Systems", "@odata.id")
         if not isinstance(collection, str):
             raise BmcFaultError(FaultClass.NOT_SUPPORTED, "the BMC has no Systems collection")
         paths = _links(self._http.get(collection).get("Members"))[:SYSTEMS_MAX]
@@ -186,44 +192,9 @@ class RedfishSession:
         return choose_system(found, self._target, trouble)
 
 
-def choose_system(found: dict[str, dict[str, Any]], target: BmcTarget, trouble: str = "") -> tuple[str, dict[str, Any]]:
-    """Pick the host's own system: by UUID, then by serial, then by having power and a Reset action; never the first.
-
-    Raises BmcFaultError with IDENTITY when none or several qualify (FC-B06).
-    """
-    rules = (
-        ("the UUID", lambda system: _same(target.system_uuid, system.get("UUID"))),
-        ("the serial number", lambda system: _same(target.serial, system.get("SerialNumber"))),
-        ("power and a Reset action", _is_host),
-    )
-    for what, rule in rules:
-        fitting = [path for path, system in found.items() if rule(system)]
-        if len(fitting) == 1:
-            return fitting[0], found[fitting[0]]
-        if len(fitting) > 1:
-            # Duplicate UUIDs exist; of those, the one that can be switched is the host.
-            switchable = [path for path in fitting if _is_host(found[path])]
-            if len(switchable) == 1:
-                return switchable[0], found[switchable[0]]
-            raise BmcFaultError(
-                FaultClass.IDENTITY,
-                f"{len(fitting)} systems match by {what}: {', '.join(fitting)}; give the inventory the system's UUID",
-            )
-    named = ", ".join(found) or "none"
-    raise BmcFaultError(FaultClass.IDENTITY, f"none of the BMC's systems is this host (found: {named}){trouble}")
-
-
-def _same(expected: str | None, told: object) -> bool:
-    return expected is not None and isinstance(told, str) and same_serial(expected, (told,))
-
-
-def _is_host(system: dict[str, Any]) -> bool:
-    return "PowerState" in system and isinstance(_dig(system, "Actions", "#ComputerSystem.Reset", "target"), str)
-
-
 def _session_collection(root: dict[str, Any]) -> str | None:
     """Path of the session collection; None when the BMC has no session service."""
-    linked = _dig(root, "Links", "Sessions", "@odata.id")
+    linked = dig(root, "Links", "Sessions", "@odata.id")
     if isinstance(linked, str):
         return linked
     return f"{ROOT}SessionService/Sessions" if "SessionService" in root else None
@@ -237,12 +208,5 @@ def _log_line(entry: dict[str, Any]) -> str:
 def _links(members: Any) -> list[str]:
     if not isinstance(members, list):
         return []
-    found = (_dig(member, "@odata.id") for member in members)
+    found = (dig(member, "@odata.id") for member in members)
     return [path for path in found if isinstance(path, str)]
-
-
-def _dig(document: Any, *keys: str) -> Any:
-    """The value below `keys`, None where any of them is missing: firmware leaves out what it likes."""
-    for key in keys:
-        document = document.get(key) if isinstance(document, dict) else None
-    return document

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from hostler_coordinator.bmc.answers import Condition, PowerState, Verb
+from hostler_coordinator.bmc.answers import Condition, Machine, PowerState, Verb
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Reading:
     host_state: str = ""
     boot_progress: str = ""
     conditions: frozenset[Condition] = frozenset()
-    system: str = ""
+    machine: Machine = field(default_factory=Machine)
 
 
 class BmcSession(Protocol):
@@ -29,6 +29,10 @@ class BmcSession(Protocol):
 
     def serials(self) -> tuple[str, ...]:
         """Read the serial numbers of the machine behind this BMC: chassis, product, board, as far as it knows them."""
+        ...
+
+    def machine(self) -> Machine:
+        """Manufacturer and model, and which system power orders go to, as far as it tells."""
         ...
 
     def sel(self, limit: int, budget_s: float) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from hostler_coordinator.bmc.answers import (
     Condition,
     Confirmation,
     FaultClass,
+    Machine,
     PowerState,
     Verb,
     same_serial,
@@ -56,6 +57,7 @@ class EvidenceKind(Enum):
 
     SERIAL_VERIFIED = "serial_verified"
     SERIAL_NOT_VERIFIED = "serial_not_verified"
+    MACHINE_SEEN = "machine_seen"
     SEL_SAVED = "sel_saved"
     SEL_NOT_SAVED = "sel_not_saved"
     STATE_SEEN = "state_seen"
@@ -64,6 +66,8 @@ class EvidenceKind(Enum):
     NOT_ACCEPTED = "not_accepted"
     OFF_SEEN = "off_seen"
     ON_SEEN = "on_seen"
+    SOFT_SKIPPED = "soft_skipped"
+    SOFT_NOT_REPEATED = "soft_not_repeated"
     SOFT_IGNORED = "soft_ignored"
     GRACEFUL_NOT_HONOURED = "graceful_not_honoured"
     HOST_NOT_RUNNING = "host_not_running"
@@ -73,13 +77,18 @@ class EvidenceKind(Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One dated fact: `at` is epoch seconds UTC; `details` holds the saved SEL entries."""
+    """One dated fact: `at` is epoch seconds UTC; `details` holds the saved SEL entries, `machine` what is behind it."""
 
     kind: EvidenceKind
     at: float
     text: str
     verb: Verb | None = None
     details: tuple[str, ...] = ()
+    machine: Machine = field(default_factory=Machine)
+
+
+def _nothing_known(_model: str) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,9 @@ class CycleSettings:
     """Limits of a walk, in seconds.
 
     `soft_s` 0 skips the soft step; `min_soft_s` is how long an orderly shutdown takes at least: a host that is off
-    sooner was not shut down gracefully (FC-B18). `off_limit_s` is long because BMCs have been seen to show the old
-    state for 180 s (FC-B03): giving up sooner leaves a host off that nobody switches on again. Without
+    sooner was not shut down gracefully (FC-B18). `soft_off_broken` says of a model, as manufacturer and model in one,
+    why no soft off is sent to it, "" when nothing speaks against it. `off_limit_s` is long because BMCs have been seen
+    to show the old state for 180 s (FC-B03): giving up sooner leaves a host off that nobody switches on again. Without
     `force` a host that ignores the soft step stays on. `serial_unreadable_ok` lets a walk go on when the inventory
     knows a serial number and the BMC tells none; a *different* number always stops it. Without `on_if_off` a host that
     is found off stays off (FC-B02); a walk that is started again after our own off must have it.
@@ -96,6 +106,7 @@ class CycleSettings:
 
     soft_s: float = 0.0
     min_soft_s: float = 5.0
+    soft_off_broken: Callable[[str], str] = _nothing_known
     force: bool = True
     state_limit_s: float = 45.0
     off_limit_s: float = 240.0
@@ -182,7 +193,7 @@ class Walk:
         self, kind: EvidenceKind, text: str, verb: Verb | None = None, details: tuple[str, ...] = ()
     ) -> None:
         """Date a fact and tell the caller."""
-        fact = Evidence(kind, self.timing.now(), text, verb, details)
+        fact = Evidence(kind, self.timing.now(), text, verb, details, self.target.known)
         self.evidence.append(fact)
         if self._progress is None:
             return
@@ -195,6 +206,24 @@ class Walk:
             async with asyncio.timeout(PROGRESS_WAIT_S):
                 await self._progress(fact)
 
+    async def learn(self, answer: BmcAnswer) -> None:
+        """Keep what is told of the machine, so that a change is noticed from now on, in this very walk too (FC-B06)."""
+        known, told = self.target.known, answer.machine
+        learned = replace(
+            known,
+            **{
+                name: getattr(told, name)
+                for name in ("system", "system_uuid", "chosen_by", "manufacturer", "model")
+                if getattr(told, name)
+            },
+        )
+        if not answer.ok or learned == known:
+            return
+        self.target = replace(self.target, known=learned)
+        system = f"system {learned.system} by {learned.chosen_by}" if learned.system else ""
+        model = f"model {learned.of_model}" if learned.of_model else ""
+        await self.note(EvidenceKind.MACHINE_SEEN, ", ".join(part for part in (system, model) if part))
+
     async def verify_serial(self) -> None:
         """Stop before anything is touched when another machine answers at this address."""
         expected = self.target.serial
@@ -202,6 +231,7 @@ class Walk:
             await self.note(EvidenceKind.SERIAL_NOT_VERIFIED, "serial not verified: the inventory knows none")
             return
         answer = await self.caller.call(self.target, Verb.SERIAL)
+        await self.learn(answer)
         if answer.ok and same_serial(expected, answer.serials):
             await self.note(EvidenceKind.SERIAL_VERIFIED, f"serial {expected} verified")
             return
@@ -241,6 +271,7 @@ class Walk:
                 raise WalkEnded(
                     Outcome.FAILED, f"power state cannot be read, nothing was sent: {answer.text}", answer.fault
                 )
+            await self.learn(answer)
             self.last, state = answer, answer.state
             if state is not PowerState.UNKNOWN and state is previous:
                 break
@@ -293,13 +324,17 @@ class Walk:
                 hits = hits + 1 if answer.state is wanted.state else 0
                 if hits >= NEEDED_SIGHTINGS:
                     return True
-            elif answer.fault in {FaultClass.AUTH, FaultClass.CIPHER, FaultClass.IDENTITY}:
+            elif answer.fault in {FaultClass.AUTH, FaultClass.CIPHER} or self._another_machine(answer):
                 return False
             if self._due_again(wanted, last_sent) and hits == 0 and wanted.verb is not None:
                 await self.order(wanted.verb, confirm)
                 last_sent = self.timing.monotonic()
             await self.timing.sleep(self.settings.poll_s)
         return False
+
+    def _another_machine(self, answer: BmcAnswer) -> bool:
+        """Before anything was touched this ends it; after our own off, a BMC that is confused may yet find its host."""
+        return answer.fault is FaultClass.IDENTITY and not self.touched
 
     def _due_again(self, wanted: Wanted, last_sent: float) -> bool:
         if wanted.verb is None or (self.accepted.get(wanted.verb) and not wanted.resend_accepted):

@@ -10,7 +10,16 @@ import dataclasses
 import json
 from typing import Any
 
-from hostler_coordinator.bmc.answers import BmcAnswer, BmcTarget, Condition, FaultClass, PowerState, Protocol, Verb
+from hostler_coordinator.bmc.answers import (
+    BmcAnswer,
+    BmcTarget,
+    Condition,
+    FaultClass,
+    Machine,
+    PowerState,
+    Protocol,
+    Verb,
+)
 
 MAX_LINE_BYTES = 1 << 20
 GO_WAIT_S = 5.0
@@ -45,7 +54,8 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 def target_of(body: dict[str, Any]) -> BmcTarget:
     """The target of a request line; KeyError, TypeError or ValueError when it is not one."""
-    return BmcTarget(**(body["target"] | {"protocol": Protocol(body["target"]["protocol"])}))
+    plain = body["target"]
+    return BmcTarget(**(plain | {"protocol": Protocol(plain["protocol"]), "known": Machine(**plain["known"])}))
 
 
 def answer_of(body: dict[str, Any]) -> BmcAnswer:
@@ -57,6 +67,7 @@ def answer_of(body: dict[str, Any]) -> BmcAnswer:
     plain["conditions"] = frozenset(Condition(name) for name in plain["conditions"])
     plain["serials"] = tuple(plain["serials"])
     plain["events"] = tuple(plain["events"])
+    plain["machine"] = Machine(**plain.get("machine", {}))
     return BmcAnswer(**plain)
 
 

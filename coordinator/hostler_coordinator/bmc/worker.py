@@ -128,12 +128,17 @@ class OneOperation:
                     host_state=reading.host_state,
                     boot_progress=reading.boot_progress,
                     conditions=reading.conditions,
-                    system=reading.system,
+                    machine=reading.machine,
                     text=_reading_text(reading.state.value, reading.raw_state, reading.host_state, reading.conditions),
                 )
             case Verb.SERIAL:
                 serials = session.serials()
-                return dataclasses.replace(answer, serials=serials, text=", ".join(serials) or "no serial number told")
+                text = ", ".join(serials) or "no serial number told"
+                machine = session.machine() if self._target.protocol is Protocol.REDFISH else answer.machine
+                return dataclasses.replace(answer, serials=serials, machine=machine, text=text)
+            case Verb.MACHINE:
+                machine = session.machine()
+                return dataclasses.replace(answer, machine=machine, text=machine.of_model or "no model told")
             case Verb.SEL:
                 events = session.sel(SEL_ENTRIES_MAX, SEL_BUDGET_S)
                 return dataclasses.replace(answer, events=events, text=f"{len(events)} entries")

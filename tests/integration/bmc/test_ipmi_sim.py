@@ -91,6 +91,24 @@ async def test_a_lying_bmc_is_not_trusted(bmc_pool: BmcPool, start_machine: Star
     assert machine.orders == ["power 0"]
 
 
+async def test_fc_b18_the_model_is_read_and_an_off_at_once_after_a_soft_off_is_noted_for_it(
+    bmc_pool: BmcPool, start_machine: StartMachine
+):
+    machine = start_machine()
+    told = await bmc_pool.call(machine.target, Verb.MACHINE)
+    assert told.machine.of_model
+    asked: list[str] = []
+    settings = dataclasses.replace(
+        QUICK_WALK, soft_s=20.0, min_soft_s=60.0, force=False, soft_off_broken=lambda model: asked.append(model) or ""
+    )
+    result = await cycled(bmc_pool, machine.target, settings)
+    assert result.outcome is Outcome.CYCLED
+    assert asked == [told.machine.of_model]
+    noted = [fact for fact in result.evidence if fact.kind is EvidenceKind.GRACEFUL_NOT_HONOURED]
+    assert [fact.machine.of_model for fact in noted] == asked
+    assert EvidenceKind.SOFT_NOT_REPEATED in [fact.kind for fact in result.evidence]
+
+
 async def test_an_ignored_soft_off_is_followed_by_off(bmc_pool: BmcPool, start_machine: StartMachine):
     machine = start_machine()
     machine.fault("hung")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bmc_fixtures import write_secret
-from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, PowerState, Protocol, Verb
+from hostler_coordinator.bmc.answers import BmcTarget, Confirmation, FaultClass, Machine, PowerState, Protocol, Verb
 from hostler_coordinator.bmc.cycle import power_cycle
 from hostler_coordinator.bmc.pacing import Pacing
 from hostler_coordinator.bmc.pool import BmcPool
-from hostler_coordinator.bmc.walk import CycleSettings, Outcome
+from hostler_coordinator.bmc.walk import CycleSettings, EvidenceKind, Outcome
 from redfish_fake import RESET, SESSIONS, SYSTEM, Answer, FakeRedfish, error, system
 
 pytestmark = pytest.mark.integration
@@ -178,6 +178,67 @@ async def test_fc_b06_one_unreadable_member_does_not_hide_the_host(
     assert (await bmc_pool.call(bmc, Verb.STATUS)).system == SYSTEM
 
 
+async def test_fc_b06_the_choice_is_told_with_its_rule_and_the_model(
+    bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
+):
+    with_baseboard(redfish)
+    redfish.resources[SYSTEM] |= {"Manufacturer": "NVIDIA", "Model": "DGX H100 "}
+    known = dataclasses.replace(bmc, serial=None, system_uuid="{11111111-2222-3333-4444-555555555555}")
+    uuid = "11111111-2222-3333-4444-555555555555"
+    for verb in (Verb.STATUS, Verb.SERIAL, Verb.MACHINE):
+        answer = await bmc_pool.call(known, verb)
+        assert answer.machine == Machine(SYSTEM, uuid, "the UUID", "NVIDIA", "DGX H100")
+    swapped = dataclasses.replace(known, system_uuid="11111111-2222-3333-4444-555555555555"[::-1])
+    answer = await bmc_pool.call(swapped, Verb.STATUS)
+    assert answer.fault is FaultClass.IDENTITY
+    assert "correct the inventory" in answer.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"system": BASEBOARD},
+        {"system": "/redfish/v1/Systems/System_9"},
+        {"system": SYSTEM, "system_uuid": "99999999-2222-3333-4444-555555555555"},
+    ],
+)
+async def test_fc_b06_a_change_of_the_chosen_system_is_refused_before_any_power_verb(
+    bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget, change: dict[str, str]
+):
+    with_baseboard(redfish)
+    known = dataclasses.replace(bmc, known=Machine(**change))
+    for verb in (Verb.OFF, Verb.ON, Verb.SOFT):
+        answer = await bmc_pool.call(known, verb, yes)
+        assert (answer.fault, answer.sent) == (FaultClass.IDENTITY, False)
+    result = await power_cycle(bmc_pool, known, QUICK_WALK, yes, Pacing())
+    assert (result.outcome, result.fault) == (Outcome.FAILED, FaultClass.IDENTITY)
+    assert f"the host's system was {change['system']}" in result.text
+    assert f"and now {SYSTEM} (UUID 1111" in result.text
+    assert redfish.reset_types == []
+
+
+async def test_fc_b06_a_system_that_changes_in_the_midst_of_a_walk_gets_no_order(
+    bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
+):
+    """The host's own system vanishes between the look at it and the order; another one could be switched."""
+    with_baseboard(redfish, **system(SerialNumber="SN9", UUID="9"))
+    left = 3
+
+    def rule(method: str, path: str, _body: dict[str, Any], _headers: dict[str, str]) -> Answer | None:
+        nonlocal left
+        if (method, path) == ("GET", SYSTEM):
+            left -= 1
+            return error(404, "Base.1.0.ResourceMissingAtURI") if left < 0 else None
+        return None
+
+    redfish.rule = rule
+    settings = dataclasses.replace(QUICK_WALK, save_sel=False)
+    result = await power_cycle(bmc_pool, bmc, settings, yes, Pacing())
+    assert (result.outcome, result.fault) == (Outcome.FAILED, FaultClass.IDENTITY)
+    assert f"and now {BASEBOARD}" in result.text
+    assert redfish.reset_types == []
+
+
 @pytest.mark.parametrize("raw", ["PoweringOn", "PoweringOff", "Paused", "Starting", "Sleep", "Error"])
 async def test_fc_b07_states_in_between_are_unknown_and_keep_their_word(
     bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget, raw: str
@@ -262,6 +323,47 @@ async def test_fc_b18_graceful_restart_is_never_sent(bmc_pool: BmcPool, redfish:
     settings = dataclasses.replace(QUICK_WALK, soft_s=10.0, force=False)
     assert (await power_cycle(bmc_pool, bmc, settings, yes, Pacing())).outcome is Outcome.CYCLED
     assert "GracefulRestart" not in redfish.reset_types
+
+
+async def test_fc_b14_boot_progress_of_the_bmc_decides_on_the_one_repeat(
+    bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
+):
+    """The first soft off comes during POST and is lost; the second one, with the system up, is heeded."""
+    redfish.resources[SYSTEM]["BootProgress"] = {"LastState": "MemoryInitializationStarted"}
+    softs = 0
+
+    def rule(method: str, path: str, body: dict[str, Any], _headers: dict[str, str]) -> Answer | None:
+        nonlocal softs
+        if method == "POST" and path == RESET and body["ResetType"] == "GracefulShutdown":
+            softs += 1
+            if softs == 1:
+                redfish.resources[SYSTEM]["BootProgress"] = {"LastState": "OSRunning"}
+                return Answer(204)
+        return None
+
+    redfish.rule = rule
+    settings = dataclasses.replace(QUICK_WALK, soft_s=60.0, min_soft_s=0.0, force=False, resend_s=1.0)
+    result = await power_cycle(bmc_pool, bmc, settings, yes, Pacing())
+    assert result.outcome is Outcome.CYCLED, result
+    assert softs == 2
+    assert redfish.reset_types == ["GracefulShutdown", "On"]
+
+
+async def test_fc_b18_a_bmc_that_switches_off_at_once_is_noted_with_its_model_and_refused_the_next_time(
+    bmc_pool: BmcPool, redfish: FakeRedfish, bmc: BmcTarget
+):
+    redfish.resources[SYSTEM] |= {"Manufacturer": "Dell", "Model": "R750"}
+    settings = dataclasses.replace(QUICK_WALK, soft_s=10.0, min_soft_s=60.0, force=False)
+    result = await power_cycle(bmc_pool, bmc, settings, yes, Pacing())
+    assert result.outcome is Outcome.CYCLED
+    noted = [fact for fact in result.evidence if fact.kind is EvidenceKind.GRACEFUL_NOT_HONOURED]
+    assert [fact.machine.of_model for fact in noted] == ["Dell R750"]
+    redfish.reset_types.clear()
+    found = {noted[0].machine.of_model: noted[0].text}
+    again = dataclasses.replace(settings, soft_off_broken=lambda model: found.get(model, ""))
+    result = await power_cycle(bmc_pool, bmc, again, yes, Pacing())
+    assert (result.outcome, result.fault) == (Outcome.FAILED, FaultClass.NOT_GRACEFUL)
+    assert redfish.reset_types == []
 
 
 async def test_fc_b20_a_quiesced_host_behind_a_powered_chassis_is_told(

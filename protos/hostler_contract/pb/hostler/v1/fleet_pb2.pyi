@@ -38,8 +38,26 @@ class Bmc(_message.Message):
     serial: str
     def __init__(self, protocol: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., credentials: _Optional[str] = ..., serial: _Optional[str] = ...) -> None: ...
 
+class BmcSeen(_message.Message):
+    __slots__ = ("system", "system_uuid", "chosen_by", "manufacturer", "model", "at", "graceful")
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_UUID_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_BY_FIELD_NUMBER: _ClassVar[int]
+    MANUFACTURER_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    GRACEFUL_FIELD_NUMBER: _ClassVar[int]
+    system: str
+    system_uuid: str
+    chosen_by: str
+    manufacturer: str
+    model: str
+    at: _timestamp_pb2.Timestamp
+    graceful: str
+    def __init__(self, system: _Optional[str] = ..., system_uuid: _Optional[str] = ..., chosen_by: _Optional[str] = ..., manufacturer: _Optional[str] = ..., model: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., graceful: _Optional[str] = ...) -> None: ...
+
 class Host(_message.Message):
-    __slots__ = ("id", "name", "fabric", "rack", "feeds", "site", "labels", "model", "address", "serial", "bmc", "state", "verdict", "boot_id", "last_heard_at", "enrolled_at", "drained_by", "drain_reason", "note", "charged_to", "flags", "condition", "facts", "task_id", "token")
+    __slots__ = ("id", "name", "fabric", "rack", "feeds", "site", "labels", "model", "address", "serial", "bmc", "state", "verdict", "boot_id", "last_heard_at", "enrolled_at", "drained_by", "drain_reason", "note", "charged_to", "flags", "condition", "facts", "task_id", "token", "system_uuid", "bmc_seen")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +90,8 @@ class Host(_message.Message):
     FACTS_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_UUID_FIELD_NUMBER: _ClassVar[int]
+    BMC_SEEN_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     fabric: str
@@ -97,7 +117,9 @@ class Host(_message.Message):
     facts: _agent_pb2.HostFacts
     task_id: str
     token: _work_pb2.Token
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., fabric: _Optional[str] = ..., rack: _Optional[str] = ..., feeds: _Optional[_Iterable[str]] = ..., site: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., model: _Optional[str] = ..., address: _Optional[str] = ..., serial: _Optional[str] = ..., bmc: _Optional[_Union[Bmc, _Mapping]] = ..., state: _Optional[str] = ..., verdict: _Optional[_Union[_work_pb2.Verdict, str]] = ..., boot_id: _Optional[str] = ..., last_heard_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., enrolled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., drained_by: _Optional[str] = ..., drain_reason: _Optional[str] = ..., note: _Optional[str] = ..., charged_to: _Optional[_Iterable[str]] = ..., flags: _Optional[_Iterable[str]] = ..., condition: _Optional[_Union[_agent_pb2.Condition, _Mapping]] = ..., facts: _Optional[_Union[_agent_pb2.HostFacts, _Mapping]] = ..., task_id: _Optional[str] = ..., token: _Optional[_Union[_work_pb2.Token, _Mapping]] = ...) -> None: ...
+    system_uuid: str
+    bmc_seen: BmcSeen
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., fabric: _Optional[str] = ..., rack: _Optional[str] = ..., feeds: _Optional[_Iterable[str]] = ..., site: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., model: _Optional[str] = ..., address: _Optional[str] = ..., serial: _Optional[str] = ..., bmc: _Optional[_Union[Bmc, _Mapping]] = ..., state: _Optional[str] = ..., verdict: _Optional[_Union[_work_pb2.Verdict, str]] = ..., boot_id: _Optional[str] = ..., last_heard_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., enrolled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., drained_by: _Optional[str] = ..., drain_reason: _Optional[str] = ..., note: _Optional[str] = ..., charged_to: _Optional[_Iterable[str]] = ..., flags: _Optional[_Iterable[str]] = ..., condition: _Optional[_Union[_agent_pb2.Condition, _Mapping]] = ..., facts: _Optional[_Union[_agent_pb2.HostFacts, _Mapping]] = ..., task_id: _Optional[str] = ..., token: _Optional[_Union[_work_pb2.Token, _Mapping]] = ..., system_uuid: _Optional[str] = ..., bmc_seen: _Optional[_Union[BmcSeen, _Mapping]] = ...) -> None: ...
 
 class ListHostsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "selector", "states")

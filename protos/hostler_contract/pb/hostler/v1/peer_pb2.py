@@ -23,27 +23,30 @@ _sym_db = _symbol_database.Default()
 
 
 from hostler_contract.pb.hostler.v1 import agent_pb2 as hostler_dot_v1_dot_agent__pb2
+from hostler_contract.pb.hostler.v1 import work_pb2 as hostler_dot_v1_dot_work__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hostler/v1/peer.proto\x12\nhostler.v1\x1a\x16hostler/v1/agent.proto\"S\n\x0cRelayRequest\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12.\n\x08messages\x18\x02 \x03(\x0b\x32\x1c.hostler.v1.RelayedFromAgent\"\xf0\x01\n\x10RelayedFromAgent\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\x03\x12%\n\x08\x61ttached\x18\x03 \x01(\x0b\x32\x11.hostler.v1.HelloH\x00\x12-\n\x07message\x18\x04 \x01(\x0b\x32\x1a.hostler.v1.SessionRequestH\x00\x12(\n\x08\x64\x65tached\x18\x05 \x01(\x0b\x32\x14.hostler.v1.DetachedH\x00\x12\"\n\x05heard\x18\x06 \x01(\x0b\x32\x11.hostler.v1.HeardH\x00\x12\r\n\x05\x61ge_s\x18\x07 \x01(\x01\x42\x07\n\x05\x65vent\"\x1a\n\x08\x44\x65tached\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x07\n\x05Heard\"K\n\rRelayResponse\x12,\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.hostler.v1.RelayedToAgent\x12\x0c\n\x04term\x18\x02 \x01(\x03\"`\n\x0eRelayedToAgent\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\x03\x12,\n\x07message\x18\x03 \x01(\x0b\x32\x1b.hostler.v1.SessionResponse2O\n\x0bPeerService\x12@\n\x05Relay\x12\x18.hostler.v1.RelayRequest\x1a\x19.hostler.v1.RelayResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hostler/v1/peer.proto\x12\nhostler.v1\x1a\x16hostler/v1/agent.proto\x1a\x15hostler/v1/work.proto\"~\n\x0cRelayRequest\x12\x13\n\x0b\x63oordinator\x18\x01 \x01(\t\x12.\n\x08messages\x18\x02 \x03(\x0b\x32\x1c.hostler.v1.RelayedFromAgent\x12)\n\x07refused\x18\x03 \x03(\x0b\x32\x18.hostler.v1.RefusedOrder\"\x89\x01\n\x0cRefusedOrder\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12 \n\x05token\x18\x03 \x01(\x0b\x32\x11.hostler.v1.Token\x12\r\n\x05order\x18\x04 \x01(\t\x12\n\n\x02\x62y\x18\x05 \x01(\t\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\r\n\x05\x61ge_s\x18\x07 \x01(\x01\"\xf0\x01\n\x10RelayedFromAgent\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\x03\x12%\n\x08\x61ttached\x18\x03 \x01(\x0b\x32\x11.hostler.v1.HelloH\x00\x12-\n\x07message\x18\x04 \x01(\x0b\x32\x1a.hostler.v1.SessionRequestH\x00\x12(\n\x08\x64\x65tached\x18\x05 \x01(\x0b\x32\x14.hostler.v1.DetachedH\x00\x12\"\n\x05heard\x18\x06 \x01(\x0b\x32\x11.hostler.v1.HeardH\x00\x12\r\n\x05\x61ge_s\x18\x07 \x01(\x01\x42\x07\n\x05\x65vent\"\x1a\n\x08\x44\x65tached\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x07\n\x05Heard\"K\n\rRelayResponse\x12,\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.hostler.v1.RelayedToAgent\x12\x0c\n\x04term\x18\x02 \x01(\x03\"`\n\x0eRelayedToAgent\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\x03\x12,\n\x07message\x18\x03 \x01(\x0b\x32\x1b.hostler.v1.SessionResponse2O\n\x0bPeerService\x12@\n\x05Relay\x12\x18.hostler.v1.RelayRequest\x1a\x19.hostler.v1.RelayResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hostler.v1.peer_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RELAYREQUEST']._serialized_start=61
-  _globals['_RELAYREQUEST']._serialized_end=144
-  _globals['_RELAYEDFROMAGENT']._serialized_start=147
-  _globals['_RELAYEDFROMAGENT']._serialized_end=387
-  _globals['_DETACHED']._serialized_start=389
-  _globals['_DETACHED']._serialized_end=415
-  _globals['_HEARD']._serialized_start=417
-  _globals['_HEARD']._serialized_end=424
-  _globals['_RELAYRESPONSE']._serialized_start=426
-  _globals['_RELAYRESPONSE']._serialized_end=501
-  _globals['_RELAYEDTOAGENT']._serialized_start=503
-  _globals['_RELAYEDTOAGENT']._serialized_end=599
-  _globals['_PEERSERVICE']._serialized_start=601
-  _globals['_PEERSERVICE']._serialized_end=680
+  _globals['_RELAYREQUEST']._serialized_start=84
+  _globals['_RELAYREQUEST']._serialized_end=210
+  _globals['_REFUSEDORDER']._serialized_start=213
+  _globals['_REFUSEDORDER']._serialized_end=350
+  _globals['_RELAYEDFROMAGENT']._serialized_start=353
+  _globals['_RELAYEDFROMAGENT']._serialized_end=593
+  _globals['_DETACHED']._serialized_start=595
+  _globals['_DETACHED']._serialized_end=621
+  _globals['_HEARD']._serialized_start=623
+  _globals['_HEARD']._serialized_end=630
+  _globals['_RELAYRESPONSE']._serialized_start=632
+  _globals['_RELAYRESPONSE']._serialized_end=707
+  _globals['_RELAYEDTOAGENT']._serialized_start=709
+  _globals['_RELAYEDTOAGENT']._serialized_end=805
+  _globals['_PEERSERVICE']._serialized_start=807
+  _globals['_PEERSERVICE']._serialized_end=886
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from hostler_contract.pb.hostler.v1 import agent_pb2 as _agent_pb2
+from hostler_contract.pb.hostler.v1 import work_pb2 as _work_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -8,12 +9,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RelayRequest(_message.Message):
-    __slots__ = ("coordinator", "messages")
+    __slots__ = ("coordinator", "messages", "refused")
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     coordinator: str
     messages: _containers.RepeatedCompositeFieldContainer[RelayedFromAgent]
-    def __init__(self, coordinator: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[RelayedFromAgent, _Mapping]]] = ...) -> None: ...
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedOrder]
+    def __init__(self, coordinator: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[RelayedFromAgent, _Mapping]]] = ..., refused: _Optional[_Iterable[_Union[RefusedOrder, _Mapping]]] = ...) -> None: ...
+
+class RefusedOrder(_message.Message):
+    __slots__ = ("host_id", "task_id", "token", "order", "by", "why", "age_s")
+    HOST_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    host_id: str
+    task_id: str
+    token: _work_pb2.Token
+    order: str
+    by: str
+    why: str
+    age_s: float
+    def __init__(self, host_id: _Optional[str] = ..., task_id: _Optional[str] = ..., token: _Optional[_Union[_work_pb2.Token, _Mapping]] = ..., order: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., age_s: _Optional[float] = ...) -> None: ...
 
 class RelayedFromAgent(_message.Message):
     __slots__ = ("host_id", "session", "attached", "message", "detached", "heard", "age_s")
