@@ -15,6 +15,7 @@ from hostler_contract.hosts import Claim
 from hostler_coordinator import etcd
 from hostler_coordinator.layout import LEADER, model_of, path_of
 from hostler_coordinator.ports import Committed, Lost, StoreUnavailableError
+from hostler_coordinator.refusals import Refused
 from hostler_coordinator.state import State
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 RELOAD_PAUSE_S = 0.5
 COMMIT_DEADLINE_S = 8.0
+PATHS_SHOWN = 3
 _TROUBLE = (etcd.StoreUnavailable, etcd.OutcomeUnknown, etcd.NoSpace, etcd.AuthFailed, etcd.RequestRefused)
 
 log = structlog.get_logger(__name__)
@@ -135,7 +137,12 @@ class EtcdStore:
 
     async def lead_with(self, leadership: etcd.Leadership | None) -> None:
         """Guard commits with this term; a new leader first reads everything that was true when its term began."""
-        self._leadership = None
+        former, self._leadership = self._leadership, None
+        if former is not None:
+            over = former.why_over
+            log.warning(
+                "commits end with the term", term=former.create_revision, cause=over.cause.value, reason=over.text
+            )
         if leadership is not None:
             await self._catch_up(leadership.create_revision)
         self._leadership = leadership
@@ -147,13 +154,20 @@ class EtcdStore:
             await self._moved.wait()
 
     async def commit(self, change: Change) -> Committed | Lost:
-        """One guarded transaction; the state has it on return. Raises StoreUnavailableError."""
+        """One guarded transaction; the state has it on return.
+
+        Raises:
+            StoreUnavailableError: the store cannot be reached, or refuses every write.
+            Refused: the store works, and this change is more than it takes (`change-too-large`).
+        """
         leadership = self._leadership
         if leadership is None or not leadership.alive:
             return Lost(deposed=True)
         compares = [leadership.guard()]
         compares += [etcd.mod_revision_is(self._key(path), revision) for path, revision in change.expects.items()]
         compares += [etcd.prefix_empty(self._key(path)) for path in change.empty]
+        if change.operations > etcd.OPS_MAX:
+            raise _too_large(change, f"it has {change.operations} operations, a transaction at most {etcd.OPS_MAX}")
         values = {path: to_record(record) for path, record in change.puts.items()}
         ops: list[etcd.Op] = [etcd.Put(self._key(path), value) for path, value in values.items()]
         ops += [etcd.Delete(self._key(path)) for path in change.deletes]
@@ -165,7 +179,9 @@ class EtcdStore:
                 return self._committed(change, result.revision)
             if result.repeated:
                 return await self._look_up(change, values)
-            return Lost(deposed=self._deposed(result, leadership))
+            return self._lost(result, leadership)
+        except etcd.RequestTooLarge as error:
+            raise _too_large(change, str(error)) from error
         except etcd.OutcomeUnknown as error:
             log.warning("a commit's outcome is unknown", reason=str(error))
             return await self._look_up_or_give_up(change, values, error)
@@ -185,11 +201,14 @@ class EtcdStore:
         return Committed(revision)
 
     @staticmethod
-    def _deposed(result: etcd.TxnResult, leadership: etcd.Leadership) -> bool:
-        found = result.responses[0]
-        if not isinstance(found, etcd.Listing) or not found.kvs:
-            return True
-        return found.kvs[0].create_revision != leadership.create_revision
+    def _lost(result: etcd.TxnResult, leadership: etcd.Leadership) -> Lost:
+        """Which compare failed: the leader's ends the term at once, any other says that we looked at old truth."""
+        found = result.responses[0] if result.responses else None
+        holder = found.kvs[0] if isinstance(found, etcd.Listing) and found.kvs else None
+        if holder is not None and holder.create_revision == leadership.create_revision:
+            return Lost(deposed=False)
+        leadership.compare_failed(holder)
+        return Lost(deposed=True)
 
     async def _look_up_or_give_up(
         self, change: Change, values: dict[str, bytes], error: etcd.OutcomeUnknown
@@ -224,10 +243,15 @@ class EtcdStore:
             return False
         try:
             key = self._key(f"claims/{host}")
-            result = await self._client.txn([leadership.guard()], [etcd.Get(key)], idempotent=True, deadline_s=4.0)
+            result = await self._client.txn(
+                [leadership.guard()], [etcd.Get(key)], [etcd.Get(self.leader_key)], idempotent=True, deadline_s=4.0
+            )
         except _TROUBLE as error:
             raise self._note(error) from error
-        found = result.responses[0] if result.succeeded and result.responses else None
+        if not result.succeeded:
+            self._lost(result, leadership)
+            return False
+        found = result.responses[0]
         if not isinstance(found, etcd.Listing) or not found.kvs:
             return False
         return from_record(Claim, found.kvs[0].value).token == token
@@ -244,6 +268,14 @@ class EtcdStore:
         if not isinstance(found, etcd.Listing):
             return ()
         return [from_record(AuditRecord, kv.value, kv.key.decode()) for kv in found.kvs]
+
+
+def _too_large(change: Change, why: str) -> Refused:
+    """One change that the store cannot take; everything else goes on."""
+    paths = sorted({*change.puts, *change.deletes})
+    more = f" and {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""
+    subject = f"the change of {', '.join(paths[:PATHS_SHOWN])}{more}"
+    return Refused("change-too-large", subject, why, fix="nothing of it was written")
 
 
 def unguarded_put(prefix: str, record: Record) -> etcd.Put:

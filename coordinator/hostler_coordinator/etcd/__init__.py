@@ -15,11 +15,13 @@ from hostler_coordinator.etcd.errors import (
     NoSpace,
     OutcomeUnknown,
     RequestRefused,
+    RequestTooLarge,
     StoreUnavailable,
     WatchCancelled,
 )
 from hostler_coordinator.etcd.keys import prefix_end
 from hostler_coordinator.etcd.leases import Lease
+from hostler_coordinator.etcd.losses import Loss, LossCause
 from hostler_coordinator.etcd.members import Alarm, Member, MemberStatus
 from hostler_coordinator.etcd.transport import Login, Observer, TlsFiles
 from hostler_coordinator.etcd.txn import (
@@ -69,6 +71,8 @@ __all__ = [
     "Lease",
     "Listing",
     "Login",
+    "Loss",
+    "LossCause",
     "Member",
     "MemberStatus",
     "NoSpace",
@@ -78,6 +82,7 @@ __all__ = [
     "OutcomeUnknown",
     "Put",
     "RequestRefused",
+    "RequestTooLarge",
     "StoreUnavailable",
     "Stored",
     "TlsFiles",

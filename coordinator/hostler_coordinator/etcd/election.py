@@ -23,6 +23,7 @@ from hostler_coordinator.etcd.errors import (
     WatchCancelled,
 )
 from hostler_coordinator.etcd.leases import Lease
+from hostler_coordinator.etcd.losses import Loss, LossCause, holder_text
 from hostler_coordinator.etcd.txn import Compare, Delete, Get, Put, absent, create_revision_is
 from hostler_coordinator.etcd.values import Got, KeyValue, Listing
 
@@ -51,6 +52,7 @@ class Leadership:
         self.value = value
         self.create_revision = create_revision
         self.lost = asyncio.Event()
+        self.loss: Loss | None = None
         self._client = client
         self._lease = lease
         loop = asyncio.get_running_loop()
@@ -71,6 +73,15 @@ class Leadership:
         """The etcd lease that the leader key hangs on."""
         return self._lease.id
 
+    @property
+    def why_over(self) -> Loss:
+        """Why this term is over or, where nothing but its holder ends it, that it was asked to."""
+        if self.loss is not None:
+            return self.loss
+        if self._lease.loss is not None:
+            return self._lease.loss
+        return Loss(LossCause.STOPPED, "it was asked to stop") if self.alive else self._lease.expiry()
+
     def guard(self) -> Compare:
         """The compare that makes a write fail once this term is over."""
         return create_revision_is(self.key, self.create_revision)
@@ -79,7 +90,7 @@ class Leadership:
         """Stop believing, then let the next candidate in at once. Never raises for an unreachable store: the lease runs
         out by itself.
         """
-        self.lost.set()
+        self._lose(self.why_over)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(EtcdError):
@@ -87,24 +98,41 @@ class Leadership:
         with contextlib.suppress(EtcdError):
             await self._client.lease_revoke(self._lease, deadline_s=RESIGN_DEADLINE_S)
 
+    def compare_failed(self, found: KeyValue | None) -> None:
+        """A guarded write was refused by its guard: the term is over. ``found`` is what stood at the leader key."""
+        holder = "no leader key" if found is None else f"the leader key of {_who(_info(found))}"
+        self._lose(Loss(LossCause.COMPARE_FAILED, f"a guarded write found {holder}"))
+
+    def _lose(self, loss: Loss) -> None:
+        """The first reason stays."""
+        self.loss = self.loss or loss
+        self.lost.set()
+
     async def _follow(self) -> None:
         """Lost is whichever comes first: the lease's end here, or the key's end in the store."""
         key_gone = asyncio.ensure_future(self._key_gone())
         lease_lost = asyncio.ensure_future(self._lease.lost.wait())
         try:
             await asyncio.wait({key_gone, lease_lost}, return_when=asyncio.FIRST_COMPLETED)
+            self._lose(self._lease.loss or key_gone.result())
         finally:
-            self.lost.set()
+            self._lose(Loss(LossCause.UNWATCHED, "this process follows the leader key no more"))
             for task in (key_gone, lease_lost):
                 task.cancel()
             await asyncio.gather(key_gone, lease_lost, return_exceptions=True)
 
-    async def _key_gone(self) -> None:
+    async def _key_gone(self) -> Loss:
         """Return when the key is no longer ours; a person may delete it while the lease lives on."""
-        async with aclosing(_observe(self._client, self.key)) as leaders:
-            async for info in leaders:
-                if info is None or info.create_revision != self.create_revision:
-                    return
+        try:
+            async with aclosing(_observe(self._client, self.key)) as leaders:
+                async for info in leaders:
+                    if info is None:
+                        return Loss(LossCause.KEY_GONE, "the leader key is gone: deleted by hand, or with its lease")
+                    if info.create_revision != self.create_revision:
+                        return Loss(LossCause.OVERTAKEN, f"overtaken by {_who(info)}")
+        except EtcdError as error:  # what waiting does not cure; the rest is tried again
+            return Loss(LossCause.UNWATCHED, f"the leader key cannot be watched: {error}")
+        return Loss(LossCause.UNWATCHED, "the watch of the leader key ended")
 
 
 class Election:
@@ -213,6 +241,10 @@ async def _observe(client: EtcdClient, key: bytes) -> AsyncGenerator[LeaderInfo 
                     news = [None if event.deleted else _info(event.kv) for event in batch.events]
         except _RETRIED:
             await asyncio.sleep(RETRY_S)
+
+
+def _who(info: LeaderInfo | None) -> str:
+    return "nobody" if info is None else f"{holder_text(info.value)} since revision {info.create_revision}"
 
 
 def _info(kv: KeyValue | None) -> LeaderInfo | None:

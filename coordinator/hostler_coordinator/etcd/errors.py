@@ -73,13 +73,28 @@ class AuthFailed(EtcdError):
 
 
 class RequestRefused(EtcdError):
-    """etcd answered, and the answer is no: the request itself is at fault (too large, no such lease, malformed)."""
+    """etcd answered, and the answer is no: the request itself is at fault (no such lease, malformed)."""
 
     def __init__(self, method: str, code: grpc.StatusCode, details: str) -> None:
         self.method = method
         self.code = code
         self.details = details
         super().__init__(f"etcd refused {method}: {details} ({code.name.lower()})")
+
+
+class RequestTooLarge(RequestRefused):
+    """The request has more bytes or operations than etcd takes. Nothing was changed, and sending it again is in vain.
+
+    `size_bytes` is the encoded request.
+    """
+
+    def __init__(self, method: str, code: grpc.StatusCode, details: str, size_bytes: int) -> None:
+        super().__init__(method, code, details)
+        self.size_bytes = size_bytes
+        operations = _TOO_MANY_OPERATIONS in details
+        self.limit = "--max-txn-ops (128 unless set)" if operations else "--max-request-bytes (1572864 unless set)"
+        text = f"etcd refused {method}: the request of {size_bytes} bytes is more than it takes ({details})"
+        self.args = (f"{text}; split it up, or raise {self.limit} on every member",)
 
 
 class ClusterChanged(EtcdError):
@@ -103,9 +118,11 @@ class Failure(enum.Enum):
     NO_SPACE = "no_space"
     COMPACTED = "compacted"
     AUTH = "auth"
+    TOO_LARGE = "too_large"
     REFUSED = "refused"
 
 
+_TOO_MANY_OPERATIONS = "too many operations in txn request"
 # Texts are etcd's (rpctypes). Codes alone do not tell: UNAVAILABLE is said both of requests that were never sent and of
 # requests that timed out inside etcd.
 _BY_TEXT: tuple[tuple[str, Failure], ...] = (
@@ -120,6 +137,12 @@ _BY_TEXT: tuple[tuple[str, Failure], ...] = (
     ("revision of auth store is old", Failure.NOT_APPLIED),
     ("rpc not supported for learner", Failure.NOT_APPLIED),
     ("authentication failed", Failure.AUTH),
+    ("request is too large", Failure.TOO_LARGE),
+    (_TOO_MANY_OPERATIONS, Failure.TOO_LARGE),
+    # Above --max-request-bytes + 512 KiB a member's transport refuses, and above our own limit the client's does. (What
+    # the client refuses to *receive* is another matter: there the request has been carried out.)
+    ("grpc: received message larger than max", Failure.TOO_LARGE),
+    ("CLIENT: Sent message larger than max", Failure.TOO_LARGE),
 )
 _BY_CODE = {
     grpc.StatusCode.UNAVAILABLE: Failure.IN_DOUBT,

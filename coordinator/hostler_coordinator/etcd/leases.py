@@ -7,11 +7,13 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import grpc
 import grpc.aio
 
 from hostler_coordinator.etcd.connection import Connection, Stream, StreamBroken
+from hostler_coordinator.etcd.losses import Loss, LossCause
 from hostler_coordinator.etcd.methods import LEASE_KEEP_ALIVE
 from hostler_coordinator.etcd.pb import wire_pb2 as wire
 from hostler_coordinator.etcd.transport import Transport
@@ -24,8 +26,11 @@ MARGIN_SHARE = 0.1
 LEASES_MAX = 64
 STALL_S = 0.05  # a timer this late means that the process stood still, and the store's answers lie unread
 READ_AFTER_STALL_S = 0.1
+DOUBT_SHARE = 1.0  # a process that goes on stalling is in doubt for this share of the TTL at most; then it is told
 _IDLE_MIN_S = 0.005
 _IDLE_MAX_S = 60.0
+_EXPIRED = Loss(LossCause.EXPIRED, "etcd says that the lease is no more: it ran out or was revoked")
+_LET_GO = Loss(LossCause.STOPPED, "its holder let the lease go")
 
 
 class Lease:
@@ -41,9 +46,13 @@ class Lease:
         self.id = lease_id
         self.ttl_s = ttl_s
         self.lost = asyncio.Event()
+        self.loss: Loss | None = None
+        self.trouble = ""
+        """What broke the last keepalive stream since the last renewal; empty while members are merely silent."""
         self.first_renewal_at = asked_at + ttl_s / RENEWALS_PER_TTL
-        self._timer: asyncio.TimerHandle | None = None
         self.believed_until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewed_at = asked_at
         self.renewed(asked_at, ttl_s)
 
     @property
@@ -55,27 +64,41 @@ class Lease:
         """Note the answer to a request sent at ``asked_at``: the lease lives for ``ttl_s`` seconds more."""
         if self.lost.is_set():
             return
+        self.trouble = ""
+        self._renewed_at = max(self._renewed_at, asked_at)
         self.believed_until = max(self.believed_until, asked_at + ttl_s * (1.0 - MARGIN_SHARE))
-        self._after(max(0.0, self.believed_until - time.monotonic()), self._run_out)
+        self._after(self.believed_until - time.monotonic(), self._doubt)
 
-    def end(self) -> None:
-        """The lease is no more, or may be no more: stop believing in it."""
+    def end(self, loss: Loss) -> None:
+        """The lease is no more, or may be no more: stop believing in it. The first reason stays."""
         self._stop_timer()
         self.believed_until = 0.0
+        self.loss = self.loss or loss
         self.lost.set()
 
-    def _run_out(self) -> None:
-        """Belief has ended (``alive`` says so already). When the process stood still, an answer may lie unread that
-        proves the lease to have lasted all along, so nobody is told before that was read.
+    def expiry(self) -> Loss:
+        """Why belief has ended, or will have: no renewal was answered in time."""
+        cause = LossCause.UNREACHABLE if self.trouble else LossCause.NOT_RENEWED
+        age_s = time.monotonic() - self._renewed_at
+        why = self.trouble or "no member answered, or this process stood still"
+        return Loss(cause, f"the lease of {self.ttl_s} s was not renewed for {age_s:.1f} s: {why}")
+
+    def _doubt(self) -> None:
+        """Belief has ended (``alive`` says so already). An answer may lie unread that proves the lease to have lasted
+        all along, so nobody is told before there was time to read it, and more time while the process lags.
         """
-        if time.monotonic() - self.believed_until > STALL_S:
-            self._after(READ_AFTER_STALL_S, self.end)
+        self._after(READ_AFTER_STALL_S, partial(self._run_out, time.monotonic() + READ_AFTER_STALL_S))
+
+    def _run_out(self, due_at: float) -> None:
+        now = time.monotonic()
+        if now - due_at > STALL_S and now < self.believed_until + DOUBT_SHARE * self.ttl_s:
+            self._doubt()
         else:
-            self.end()
+            self.end(self.expiry())
 
     def _after(self, delay_s: float, act: Callable[[], None]) -> None:
         self._stop_timer()
-        self._timer = asyncio.get_running_loop().call_later(delay_s, act)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, delay_s), act)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -144,16 +167,16 @@ class LeaseKeeper:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="etcd-lease-keeper")
 
-    def let_go(self, lease: Lease) -> None:
+    def let_go(self, lease: Lease, loss: Loss = _LET_GO) -> None:
         """Stop renewing and stop believing."""
         self._leases.pop(lease.id, None)
-        lease.end()
+        lease.end(loss)
         self._wake_all()
 
     async def close(self) -> None:
         """End every lease here; on the server each runs out by itself."""
         for lease in tuple(self._leases.values()):
-            self.let_go(lease)
+            self.let_go(lease, Loss(LossCause.STOPPED, "this client of the store was closed"))
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -250,7 +273,10 @@ class LeaseKeeper:
                 await self._converse(line, stream)
         except (StreamBroken, grpc.aio.AioRpcError) as broken:
             code = broken.code if isinstance(broken, StreamBroken) else broken.code()
+            details = broken.details if isinstance(broken, StreamBroken) else broken.details()
             self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - line.opened_at, code.name.lower())
+            for lease in self._leases.values():
+                lease.trouble = f"{line.connection.endpoint}: {details or 'no details'} ({code.name.lower()})"
 
     async def _converse(
         self, line: _Line, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]
@@ -293,7 +319,7 @@ class LeaseKeeper:
                 continue
             self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - asked_at, "ok")
             if answer.ttl <= 0:
-                self.let_go(lease)
+                self.let_go(lease, _EXPIRED)
             else:
                 lease.renewed(asked_at, answer.ttl)
 

@@ -32,6 +32,7 @@ from hostler_coordinator.etcd.errors import (
     NoSpace,
     OutcomeUnknown,
     RequestRefused,
+    RequestTooLarge,
     StoreUnavailable,
     sort_failure,
 )
@@ -194,7 +195,7 @@ class Transport:
                 if in_doubt and not idempotent:
                     raise OutcomeUnknown(method.name, self._since(started), result.details)
             elif not self._may_repeat(result):
-                raise await self._error(method, result)
+                raise await self._error(method, request, result)
             await self.back_off(attempt)
             if time.monotonic() >= end:
                 if in_doubt:
@@ -218,7 +219,7 @@ class Transport:
             if method.writes and result.failure is Failure.IN_DOUBT:
                 raise OutcomeUnknown(method.name, started, result.details)
             raise StoreUnavailable(started, (endpoint,), result.details)
-        raise await self._error(method, result)
+        raise await self._error(method, request, result)
 
     async def _attempt(
         self,
@@ -245,7 +246,8 @@ class Transport:
             self.observe(method.name, time.monotonic() - started, "ok")
             return response
         took_s = time.monotonic() - started
-        self.observe(method.name, took_s, failed.code.name.lower())
+        too_large = failed.failure is Failure.TOO_LARGE
+        self.observe(method.name, took_s, failed.failure.value if too_large else failed.code.name.lower())
         if not of_one_member:
             self._note_failure(connection, failed, started, timed_out=took_s >= _FULL_WAIT * self.request_timeout_s)
         return failed
@@ -276,13 +278,15 @@ class Transport:
             return True
         return result.failure is Failure.NOT_APPLIED
 
-    async def _error(self, method: Method[Request, Response], result: Failed) -> EtcdError:
+    async def _error(self, method: Method[Request, Response], request: Request, result: Failed) -> EtcdError:
         if result.failure is Failure.NO_SPACE:
             return NoSpace(await self._full_members())
         if result.failure is Failure.COMPACTED:
             return Compacted(None)
         if result.failure in {Failure.AUTH, Failure.TOKEN}:
             return AuthFailed(f"{method.name}: {result.details}")
+        if result.failure is Failure.TOO_LARGE:
+            return RequestTooLarge(method.name, result.code, result.details, request.ByteSize())
         return RequestRefused(method.name, result.code, result.details)
 
     async def _full_members(self) -> tuple[str, ...]:
