@@ -29,6 +29,7 @@ READ_AFTER_STALL_S = 0.1
 DOUBT_SHARE = 1.0  # a process that goes on stalling is in doubt for this share of the TTL at most; then it is told
 _IDLE_MIN_S = 0.005
 _IDLE_MAX_S = 60.0
+_SILENCE = frozenset({grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED})  # we gave up a silent member
 _EXPIRED = Loss(LossCause.EXPIRED, "etcd says that the lease is no more: it ran out or was revoked")
 _LET_GO = Loss(LossCause.STOPPED, "its holder let the lease go")
 
@@ -48,7 +49,7 @@ class Lease:
         self.lost = asyncio.Event()
         self.loss: Loss | None = None
         self.trouble = ""
-        """What broke the last keepalive stream since the last renewal; empty while members are merely silent."""
+        """How the last keepalive stream broke since the last renewal; empty while members are merely silent."""
         self.first_renewal_at = asked_at + ttl_s / RENEWALS_PER_TTL
         self.believed_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -275,6 +276,8 @@ class LeaseKeeper:
             code = broken.code if isinstance(broken, StreamBroken) else broken.code()
             details = broken.details if isinstance(broken, StreamBroken) else broken.details()
             self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - line.opened_at, code.name.lower())
+            if code in _SILENCE:
+                return
             for lease in self._leases.values():
                 lease.trouble = f"{line.connection.endpoint}: {details or 'no details'} ({code.name.lower()})"
 

@@ -5,65 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing
 
 import pytest
 
 from etcd_fixtures import SharedEtcd, wait_until
 from hostler_coordinator.dev.etcd_server import EtcdCluster
 from hostler_coordinator.etcd import Election, EtcdClient, LeaderInfo, MemberStatus, Put
+from integration.etcd.ways import Cut
 
 pytestmark = pytest.mark.integration
 
 TTL_S = 2
-
-
-class Cut:
-    """A TCP relay in front of etcd that can be cut and healed: the way between one coordinator and the store."""
-
-    def __init__(self, target: str) -> None:
-        self._host, _, port = target.partition(":")
-        self._port = int(port)
-        self.is_cut = False
-        self._writers: set[asyncio.StreamWriter] = set()
-        self.endpoint = ""
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Cut]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.endpoint = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        try:
-            yield self
-        finally:
-            server.close()
-            self._drop()
-            await asyncio.sleep(0)
-
-    def cut(self) -> None:
-        self.is_cut = True
-        self._drop()
-
-    def _drop(self) -> None:
-        for writer in tuple(self._writers):
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.is_cut:
-            writer.transport.abort()
-            return
-        there_reader, there_writer = await asyncio.open_connection(self._host, self._port)
-        self._writers |= {writer, there_writer}
-        await asyncio.gather(self._pump(reader, there_writer), self._pump(there_reader, writer))
-        self._writers -= {writer, there_writer}
-
-    @staticmethod
-    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        writer.transport.abort()
 
 
 async def test_a_resigned_leader_is_followed_at_once_and_everybody_sees_it(etcd: SharedEtcd) -> None:
