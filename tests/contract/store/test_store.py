@@ -195,3 +195,31 @@ async def test_an_unreadable_record_is_named_and_hides_nothing_else(etcd: Shared
             await wait_until(lambda: "claims/h1" not in store.state.unreadable)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_a_change_too_large_for_etcd_is_refused_and_the_store_works_on(etcd: SharedEtcd) -> None:
+    store = EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None)
+    following = asyncio.create_task(store.follow())
+    async with asyncio.timeout(20):
+        await store.loaded()
+        leadership = await Election(etcd.client, store.leader_key, b"me").campaign()
+        await store.lead_with(leadership)
+        bench = Bench(store, leadership)
+        for note in ("n" * 1_700_000, "n" * 3_000_000):
+            with pytest.raises(Refused, match=r"hosts/h1: .*--max-request-bytes") as caught:
+                await store.commit(written(bench, HOST.model_copy(update={"note": note})).change())
+            assert caught.value.code == "change-too-large"
+        many = [Claim(host=f"h{number}") for number in range(101)]
+        with pytest.raises(
+            Refused, match="claims/h0, claims/h1, claims/h10 and 98 more: it has 102 operations"
+        ) as caught:
+            await store.commit(written(bench, *many).change())
+        assert caught.value.code == "change-too-large"
+        assert store.unavailable is None
+        assert leadership.alive
+        assert isinstance(await store.commit(written(bench, HOST).change()), Committed)
+        assert store.state.hosts["h1"] == HOST
+        assert store.state.revision_of("claims/h0") == 0
+    following.cancel()
+    await leadership.resign()
+    await asyncio.gather(following, return_exceptions=True)
