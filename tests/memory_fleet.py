@@ -163,6 +163,7 @@ class Fleet:
             store=self.store,
             clock=self.clock,
             sightings=self.board.sightings,
+            refused=self.board.refused,
             courier=self,
             power=self,
             policy=self.policy,

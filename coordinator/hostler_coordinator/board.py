@@ -10,7 +10,7 @@ from hostler_contract.codec import from_message
 from hostler_contract.hosts import Condition, HostFacts, Journal, Usability
 from hostler_contract.pb.hostler.v1 import agent_pb2
 from hostler_contract.work import Token
-from hostler_coordinator.live import ReportKind, Sighting, TaskReport
+from hostler_coordinator.live import RefusedOrder, ReportKind, Sighting, TaskReport
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -36,6 +36,10 @@ _OUTCOMES = {
     agent_pb2.OUTCOME_KIND_DONE: ReportKind.DONE,
 }
 
+STALE_TOKEN = "stale-token"  # noqa: S105  (an agent's word for an order that a newer one has overtaken)
+REFUSED_MOST = 1_000
+"""Refused orders that are remembered; the oldest goes first."""
+
 _BOOT_ID = re.compile(r"[0-9A-Za-z-]{4,64}")
 """What a boot id may look like; anything else is unknown, and unknown is never taken for changed."""
 FACT_CHARACTERS_MAX = 256
@@ -54,17 +58,21 @@ class Board:
     Events carry `via` (the coordinator that holds the session), the session's number there, and `age_s`, the seconds
     since it was heard; `now` is the leader's clock, epoch seconds. The session that opened last wins: events of any
     other are ignored. `changed(host)` is called for what may matter to the engine: attach, detach, pull, report, new
-    condition; never for a plain heartbeat. `unreadable` counts what a newer agent said that this version does not know.
+    condition; never for a plain heartbeat. `refused` holds overtaken orders that were refused where they would have
+    acted: by agents, by our own power worker, by other coordinators'. `unreadable` counts what a newer agent said that
+    this version does not know.
     """
 
     def __init__(self, changed: Callable[[str], None] = _nobody_listens) -> None:
         self.sightings: dict[str, Sighting] = {}
+        self.refused: dict[tuple[str, Token], RefusedOrder] = {}
         self.changed = changed
         self.unreadable = 0
 
     def clear(self) -> None:
         """Forget everything: a new term of leadership begins with what it hears itself."""
         self.sightings.clear()
+        self.refused.clear()
 
     def attached(self, host: str, via: str, session: int, hello: agent_pb2.Hello, age_s: float, now: float) -> None:
         """A session opened `age_s` ago, or is part of a snapshot: then what is already known of it is kept."""
@@ -128,6 +136,13 @@ class Board:
             if seen.via == coordinator and seen.connected:
                 self._disconnect(seen)
 
+    def order_refused(self, order: RefusedOrder) -> None:
+        """An overtaken order was refused; the first word on each stands."""
+        self.refused.setdefault((order.host, order.token), order)
+        while len(self.refused) > REFUSED_MOST:
+            del self.refused[next(iter(self.refused))]
+        self.changed(order.host)
+
     def _disconnect(self, seen: Sighting) -> None:
         seen.connected = False
         seen.wants_work = False
@@ -175,6 +190,12 @@ class Board:
         if report is None:
             self.unreadable += 1
             return False
+        if report.kind is ReportKind.REFUSED and report.code == STALE_TOKEN:
+            by = f"its agent (session on {seen.via})"
+            order = RefusedOrder(seen.host, report.task_id, report.token, "order", by, report.text, at)
+            self.order_refused(order)
+            if seen.report is not None and seen.report.token > report.token:
+                return True  # a word on an order of before says nothing about the present one
         # A report's boot id proves nothing: an outcome is repeated after the next boot. Only a hello names the boot.
         seen.report = report
         return True

@@ -57,6 +57,10 @@ class BmcSection(Section):
     """At least this long between two orders to one BMC."""
     soft_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Before off, ask the operating system through the BMC and wait this long; 0 skips it."""
+    min_soft_s: Annotated[float, Field(ge=0, le=3600)] = 5.0
+    """A host that is off sooner after that was not shut down in order: its BMC model gets no such request any more."""
+    force: bool = True
+    """Without it nothing is switched off that does not shut down by itself; a person is called."""
     off_limit_s: Seconds = 240.0
     on_limit_s: Seconds = 120.0
     dwell_s: Annotated[float, Field(ge=0)] = 10.0
@@ -141,13 +145,14 @@ class Settings(BaseSettings):
         return f"/hostler/{self.region}/"
 
     def bounds(self) -> Policy:
-        """The policy with this file's overrides."""
+        """The policy with this file's overrides; a power intent outlives the wait for an orderly shutdown."""
         overrides: Mapping[str, Any] = {
             field.name: int(self.policy[field.name]) if field.type == "int" else float(self.policy[field.name])
             for field in dataclasses.fields(Policy)
             if field.name in self.policy
         }
-        return dataclasses.replace(Policy(), **overrides)
+        policy = dataclasses.replace(Policy(), **overrides)
+        return dataclasses.replace(policy, intent_lifetime_s=policy.intent_lifetime_s + self.bmc.soft_s)
 
 
 def load(path: Path) -> Settings:

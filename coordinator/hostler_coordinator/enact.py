@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import AuditRecord, CampaignRecord, CampaignState
 from hostler_contract.domains import Cause, CauseKind
 from hostler_contract.hosts import HostRecord
+from hostler_contract.moments import format_instant
 from hostler_contract.work import (
     TERMINAL,
     DeadLetterRecord,
@@ -25,6 +27,8 @@ from hostler_coordinator.planner.actions import (
     Forget,
     Move,
     MoveCampaign,
+    NotePower,
+    NoteRefusal,
     RaiseToken,
     RecordBoot,
     Rescue,
@@ -35,6 +39,7 @@ from hostler_coordinator.planner.hosts import credible
 
 if TYPE_CHECKING:
     from hostler_coordinator.draft import Draft
+    from hostler_coordinator.live import RefusedOrder
     from hostler_coordinator.planner.actions import Action
     from hostler_coordinator.planner.world import World
 
@@ -56,6 +61,10 @@ def enact(draft: Draft, world: World, action: Action) -> None:
             _move(draft, world, action)
         case Rescue():
             _rescue(draft, world, action)
+        case NotePower():
+            _note_power(draft, world, action)
+        case NoteRefusal():
+            _note_refusal(draft, world, action.order)
         case ChargeDead():
             ledger.add_cause(draft, _host(draft, action.host), action.cause)
             _audit(draft, world, "host.dead", host=action.host, reason="silent", detail=action.cause.detail)
@@ -144,7 +153,7 @@ def _move(draft: Draft, world: World, action: Move) -> None:
     update: dict[str, object] = {
         "state": state,
         "since": world.now if state is not task.state else task.since,
-        "evidence": _kept((*task.evidence, *action.evidence)),
+        "evidence": _with(task.evidence, action.evidence),
         "code": action.code or task.code,
         "reason": action.reason or task.reason,
         "next_attempt_at": action.next_attempt_at,
@@ -236,6 +245,7 @@ def _dead_letter(draft: Draft, world: World, action: Move, task: TaskRecord) -> 
 def _rescue(draft: Draft, world: World, action: Rescue) -> None:
     _campaign(draft, action.campaign)
     _recheck_holds(draft, action.host)
+    draft.rely_on(f"bmcfacts/{action.host}")
     path = f"tasks/{action.campaign}/{action.host}"
     task = draft.record(path, TaskRecord)
     if task is None:
@@ -280,6 +290,46 @@ def _rescue(draft: Draft, world: World, action: Rescue) -> None:
         reason=action.why,
         result="asked",
         detail=f"token {token}",
+    )
+
+
+def _note_power(draft: Draft, world: World, action: NotePower) -> None:
+    task = draft.record(f"tasks/{action.campaign}/{action.host}", TaskRecord)
+    if task is None or task.power is None:
+        msg = f"task {action.campaign}/{action.host} is gone"
+        raise UnenactableError(msg)
+    note = partial(_audit, draft, world, host=action.host, campaign=action.campaign, reason=action.why)
+    if action.steps:
+        told = tuple(one.evidence for one in action.steps)
+        draft.put(task.model_copy(update={"evidence": _with(task.evidence, told)}))
+    for number, one in enumerate(action.steps):
+        detail = f"{one.evidence.detail}; at {format_instant(one.evidence.at)}, token {task.power.token}"
+        note("host.power-step", detail=detail, result=one.result, number=number)
+    if action.bmc is not None:
+        _host(draft, action.host)
+        draft.put(action.bmc)
+        detail = " ".join(part for part in (action.bmc.system, action.bmc.system_uuid, action.bmc.of_model) if part)
+        note("host.bmc-facts", detail=f"stored: {detail}")
+    if action.model is not None:
+        draft.put(action.model)
+        detail = f"no soft off to {action.model.name} any more: {action.model.graceful_not_honoured}"
+        note("host.bmc-model", detail=detail)
+
+
+def _note_refusal(draft: Draft, world: World, order: RefusedOrder) -> None:
+    """Written once per host and token: the claim keeps the newest."""
+    draft.put(draft.claim(order.host).model_copy(update={"refused": order.token}))
+    campaign = order.task_id.partition("/")[0]
+    detail = f"{order.order} of task {order.task_id}, token {order.token}, by {order.by}; at {format_instant(order.at)}"
+    _audit(
+        draft,
+        world,
+        "host.order",
+        host=order.host,
+        campaign=campaign,
+        reason=order.why,
+        result="refused",
+        detail=detail,
     )
 
 
@@ -346,6 +396,11 @@ def _campaign(draft: Draft, campaign_id: str) -> CampaignRecord:
     return campaign
 
 
+def _with(known: tuple[Evidence, ...], told: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    """Append what is not there yet: steps of a walk are told as they happen, and once more at its end."""
+    return _kept((*known, *(one for one in told if one not in known)))
+
+
 def _kept(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     if len(evidence) <= EVIDENCE_MOST:
         return evidence
@@ -395,10 +450,12 @@ def _audit(
     reason: str = "",
     result: str = "done",
     detail: str = "",
+    number: int = 0,
 ) -> None:
+    """`number` tells apart entries of one action on one subject at one moment."""
     known = world.state.campaigns.get(campaign)
     actor = f"rule of campaign {campaign} ({known.caller})" if known else "rule"
-    subject = f"{action}-{host or campaign}"
+    subject = f"{action}-{host or campaign}" + (f"-{number}" if number else "")
     draft.put(
         AuditRecord(
             id=audit_id(world.now, subject),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -25,7 +26,8 @@ from hostler_coordinator.refusals import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from hostler_coordinator.live import Sighting
+    from hostler_contract.work import Token
+    from hostler_coordinator.live import RefusedOrder, Sighting
     from hostler_coordinator.planner.actions import Action
     from hostler_coordinator.policy import Policy
     from hostler_coordinator.ports import Clock, Courier, PowerDesk, Store
@@ -45,6 +47,8 @@ DOUBT_LOOK_S = 0.01
 ASIDE_FIRST_S = 5.0
 ASIDE_MOST_S = 300.0
 """A decision that the store refuses to take is tried again after these, doubling from the first to the most."""
+
+_NOTHING: Mapping[tuple[str, Token], RefusedOrder] = MappingProxyType({})
 
 log = structlog.get_logger(__name__)
 
@@ -97,12 +101,14 @@ class Engine:
         jitter: Callable[[str], float],
         alive: Callable[[], bool],
         observer: Observer,
+        refused: Mapping[tuple[str, Token], RefusedOrder] = _NOTHING,
     ) -> None:
         """alive: true while this term may believe that it leads."""
         self._name = name
         self._store = store
         self._clock = clock
         self._sightings = sightings
+        self._refused_orders = refused
         self._courier = courier
         self._power = power
         self._policy = policy
@@ -152,6 +158,7 @@ class Engine:
             jitter=self._jitter,
             allowances=self._boots.allowances(self._policy),
             fresh=fresh,
+            refused=self._refused_orders,
         )
 
     async def run(self) -> None:

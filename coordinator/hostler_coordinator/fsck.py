@@ -24,7 +24,14 @@ TOKEN_MOST = 2**40
 
 def problems(state: State) -> list[str]:
     """One sentence per broken invariant; empty when all hold."""
-    return [*_unreadable(state), *_ledgers(state), *_charges(state), *_claims(state), *_campaigns(state)]
+    return [
+        *_unreadable(state),
+        *_ledgers(state),
+        *_charges(state),
+        *_claims(state),
+        *_bmc_facts(state),
+        *_campaigns(state),
+    ]
 
 
 def _unreadable(state: State) -> Iterator[str]:
@@ -65,6 +72,12 @@ def _claims(state: State) -> Iterator[str]:
                 yield f"claim on {claim.host} has token {claim.token}, which cannot have been issued"
             if claim.task and not _holds(state, claim.task):
                 yield f"claim on {claim.host} names task {claim.task}, which does not hold it"
+
+
+def _bmc_facts(state: State) -> Iterator[str]:
+    for path in sorted(state.paths()):
+        if path.startswith("bmcfacts/") and path.removeprefix("bmcfacts/") not in state.hosts:
+            yield f"BMC facts of {path.removeprefix('bmcfacts/')}: no such host"
 
 
 def _campaigns(state: State) -> Iterator[str]:

@@ -13,7 +13,7 @@ from hostler_coordinator.names import natural_key
 from hostler_coordinator.refusals import BadField, BadFields
 
 MOST_PROBLEMS = 100
-_COMPARED = ("name", "fabric", "rack", "feeds", "site", "model", "address", "serial")
+_COMPARED = ("name", "fabric", "rack", "feeds", "site", "model", "address", "serial", "system_uuid")
 
 
 def parse_inventory(content: bytes, form: str = "") -> list[Entry]:

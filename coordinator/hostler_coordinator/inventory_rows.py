@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -201,6 +202,16 @@ def _serial(text: str) -> tuple[str, str] | None:
     return None
 
 
+def _uuid(text: str) -> tuple[str, str] | None:
+    try:
+        number = uuid.UUID(text).int
+    except ValueError:
+        return "is no UUID", "give it as the BMC tells it, 8-4-4-4-12 hexadecimal digits"
+    if number in {0, (1 << 128) - 1}:
+        return "is a placeholder that many machines share", "give the real UUID, or leave it out"
+    return None
+
+
 def _address(text: str) -> tuple[str, str] | None:
     try:
         ipaddress.ip_address(text)
@@ -243,6 +254,7 @@ _CHECKS: dict[str, _Check] = {
     "model": _label_value,
     "address": _address,
     "serial": _serial,
+    "system_uuid": _uuid,
 }
 _BMC_CHECKS: dict[str, _Check] = {
     "protocol": _protocol,

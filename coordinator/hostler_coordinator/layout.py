@@ -75,7 +75,7 @@ def model_of(path: str) -> type[Record] | None:
 
 
 def bmc_model_path(name: str) -> str:
-    """Where what is known of a BMC model lies: its name in lower case, at most 100 characters, with `-` for the rest."""
+    """Where what is known of a BMC model lies: by its name in lower case, at most 100 characters, `-` for all else."""
     key = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
     return f"bmcmodels/{key[:100]}"
 

@@ -10,6 +10,7 @@ from hostler_contract.hosts import Condition, HostFacts, Journal
 from hostler_contract.work import Token
 
 if TYPE_CHECKING:
+    from hostler_contract.hosts import BmcFacts, BmcModel
     from hostler_contract.work import Evidence
 
 
@@ -80,6 +81,27 @@ class PowerResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PowerStep:
+    """One thing that a walk saw or did, and how it went: `done`, `failed`, or `refused` by our own last look."""
+
+    evidence: Evidence
+    result: str = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedOrder:
+    """An order whose token was overtaken, refused where it would have acted; `at` is the leader's clock."""
+
+    host: str
+    task_id: str
+    token: Token
+    order: str
+    by: str
+    why: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class PowerReport:
     """What the power worker of this leader says of one intent."""
 
@@ -95,3 +117,9 @@ class PowerReport:
     evidence: tuple[Evidence, ...] = ()
     retry: bool = True
     """False when trying again by itself makes no sense (wrong password, serial mismatch)."""
+    steps: tuple[PowerStep, ...] = ()
+    """All so far, also while the walk goes on: each is written down as it happens."""
+    bmc: BmcFacts | None = None
+    """What the BMC told of the machine behind it; None when nothing new."""
+    model: BmcModel | None = None
+    """What was found about all BMCs of this model; None when nothing."""

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import secrets
 import zlib
+from collections import deque
 from random import SystemRandom
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,14 @@ import structlog
 from hostler_contract import codec
 from hostler_contract.campaigns import LeaderRecord
 from hostler_contract.moments import format_instant
-from hostler_contract.views import BmcProbe, BmcVerb
+from hostler_contract.views import BmcProbe, BmcSeen, BmcVerb
 from hostler_coordinator import alarms, etcd
-from hostler_coordinator.bmc.answers import Verb
+from hostler_coordinator.bmc.answers import Machine, Verb
 from hostler_coordinator.bmc.health import HealthSettings
 from hostler_coordinator.bmc.pacing import Pacing, PacingSettings
 from hostler_coordinator.bmc.pool import BmcPool, PoolSettings
 from hostler_coordinator.bmc.walk import CycleSettings
+from hostler_coordinator.bmc_memory import facts_of
 from hostler_coordinator.board import Board
 from hostler_coordinator.clock import SystemClock
 from hostler_coordinator.engine import Engine
@@ -29,7 +31,7 @@ from hostler_coordinator.metrics import Metrics
 from hostler_coordinator.notify import Alert, Notifier
 from hostler_coordinator.power import PowerWorker, bmc_target
 from hostler_coordinator.refusals import Unavailable
-from hostler_coordinator.relay import RelayUplink, Router, UplinkKeeper
+from hostler_coordinator.relay import REFUSED_MOST, RelayUplink, Router, UplinkKeeper
 from hostler_coordinator.rpc import channels
 from hostler_coordinator.rpc.audit import AuditRpc
 from hostler_coordinator.rpc.campaigns import CampaignRpc
@@ -50,6 +52,7 @@ from hostler_coordinator.store import EtcdStore
 if TYPE_CHECKING:
     from hostler_contract.hosts import HostRecord
     from hostler_coordinator.config import BmcSection, Settings, Tls
+    from hostler_coordinator.live import RefusedOrder
     from hostler_coordinator.planner.turn import Plan
     from hostler_coordinator.planner.world import World
 
@@ -109,6 +112,7 @@ class Coordinator:
             if settings.webhook
             else None
         )
+        self._refusals: deque[RefusedOrder] = deque(maxlen=REFUSED_MOST)
         self._engine: Engine | None = None
         self._leadership: etcd.Leadership | None = None
         self._leader: tuple[str, str] | None = None
@@ -200,6 +204,8 @@ class Coordinator:
         name = self._settings.name
         log.info("leads", name=name, term=leadership.create_revision)
         self._board.clear()
+        for order in self._refusals:
+            self._board.order_refused(order)
         await self._store.lead_with(leadership)
         power = PowerWorker(
             caller=self._pool,
@@ -209,12 +215,14 @@ class Coordinator:
             clock=self._clock,
             sightings=self._board.sightings,
             woken=self._news,
+            refused=self._order_refused,
         )
         engine = Engine(
             name=name,
             store=self._store,
             clock=self._clock,
             sightings=self._board.sightings,
+            refused=self._board.refused,
             courier=self._router,
             power=power,
             policy=self._policy,
@@ -310,7 +318,23 @@ class Coordinator:
         return self._leadership.create_revision if self._leadership is not None else 0
 
     def _relay_to(self, leader: tuple[str, str]) -> RelayUplink:
-        return RelayUplink(self._settings.name, leader, self._dial, self._sessions, self._clock.now, SystemRandom())
+        return RelayUplink(
+            self._settings.name,
+            leader,
+            self._dial,
+            self._sessions,
+            self._clock.now,
+            SystemRandom(),
+            refusals=lambda: tuple(self._refusals),
+        )
+
+    def _order_refused(self, order: RefusedOrder) -> None:
+        """Only who leads may write: an order of an earlier term of ours goes to the leader of now, or waits for one."""
+        self._refusals.append(order)
+        if self.is_leader():
+            self._board.order_refused(order)
+        elif self._keeper.relay is not None:
+            self._keeper.relay.order_refused(order)
 
     def _session_settings(self) -> SessionSettings:
         settings = self._settings
@@ -351,13 +375,14 @@ class Coordinator:
         return self._leading().plan
 
     async def _probe(self, host: HostRecord, verb: BmcVerb) -> BmcProbe:
-        answer = await self._pool.call(bmc_target(host), _PROBES[verb])
+        answer = await self._pool.call(bmc_target(host, facts_of(self._store.state, host)), _PROBES[verb])
         return BmcProbe(
             power=answer.state.value,
             conditions=tuple(sorted(condition.value for condition in answer.conditions)),
             fault=answer.fault.value if answer.fault is not None else "",
             text=answer.text or ", ".join(answer.serials),
             at=self._clock.now(),
+            bmc_seen=BmcSeen(**dataclasses.asdict(answer.machine)) if answer.machine != Machine() else None,
         )
 
     def _status(self) -> StatusParts:
@@ -391,6 +416,8 @@ def _cycle_settings(bmc: BmcSection) -> CycleSettings:
     return dataclasses.replace(
         CycleSettings(),
         soft_s=bmc.soft_s,
+        min_soft_s=bmc.min_soft_s,
+        force=bmc.force,
         off_limit_s=bmc.off_limit_s,
         on_limit_s=bmc.on_limit_s,
         dwell_s=bmc.dwell_s,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import structlog
 
-from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2
+from hostler_contract.codec import from_message, to_message
+from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2, work_pb2
+from hostler_contract.work import Token
+from hostler_coordinator.live import RefusedOrder
 from hostler_coordinator.racing import read_within, until_either_ends
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from hostler_coordinator.sessions import Sessions, Uplink
 
 RELAY_METHOD = "/hostler.v1.PeerService/Relay"
+
+REFUSED_MOST = 100
+"""Refused orders that wait to be told; the oldest goes first."""
+REFUSED_CHARACTERS_MAX = 500
 
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]
 
@@ -70,7 +77,10 @@ class RelayUplink:
         clock: Callable[[], float],
         chance: Random,
         settings: RelaySettings | None = None,
+        *,
+        refusals: Callable[[], Iterable[RefusedOrder]] = tuple,
     ) -> None:
+        """refusals: orders of an earlier term of ours that were refused; told at the beginning of each stream."""
         self.connected = False
         self._coordinator = coordinator
         self._leader, self._address = leader
@@ -79,6 +89,8 @@ class RelayUplink:
         self._clock = clock
         self._chance = chance
         self._settings = settings or RelaySettings()
+        self._refusals = refusals
+        self._refused: deque[RefusedOrder] = deque(maxlen=REFUSED_MOST)
         self._waiting: deque[_Waiting] = deque()
         self._heard: dict[str, tuple[int, float]] = {}
         self._wake = asyncio.Event()
@@ -106,6 +118,12 @@ class RelayUplink:
         if self.connected:
             gone = peer_pb2.Detached(reason=reason)
             self._queue(peer_pb2.RelayedFromAgent(host_id=host, session=session, detached=gone), 0.0)
+
+    def order_refused(self, order: RefusedOrder) -> None:
+        """An order of an earlier term of ours was refused where it would have acted: the leader shall write it down."""
+        if self.connected:
+            self._refused.append(order)
+            self._wake.set()
 
     def _queue(self, event: peer_pb2.RelayedFromAgent, age_s: float) -> None:
         self._waiting.append(_Waiting(event, self._clock() - age_s))
@@ -137,6 +155,7 @@ class RelayUplink:
         self.connected = False
         self._waiting.clear()
         self._heard.clear()
+        self._refused.clear()
 
     async def _relay_once(self) -> None:
         channel: Any = self._dial(self._address)
@@ -164,6 +183,8 @@ class RelayUplink:
         self._disconnect()
         self.connected = True
         self._sessions.push_snapshot(self)
+        for order in self._refusals():
+            self.order_refused(order)
         log.info("relay open", leader=self._leader, address=self._address, sessions=len(self._sessions))
         await until_either_ends(self._send(call), reading=self._receive(call, accepted.term))
 
@@ -178,6 +199,10 @@ class RelayUplink:
                 await asyncio.sleep(settings.flush_after_s - max(0.0, since_s))
             self._wake.clear()
             flushed_at = self._clock()
+            if refused := [_refused_message(order, self._clock()) for order in self._refused]:
+                self._refused.clear()
+                async with asyncio.timeout(settings.write_timeout_s):
+                    await call.write(peer_pb2.RelayRequest(refused=refused))
             while batch := self._next_batch():
                 async with asyncio.timeout(settings.write_timeout_s):
                     await call.write(peer_pb2.RelayRequest(messages=batch))
@@ -305,11 +330,35 @@ class Router:
                     board.detached(host, via, session, item.detached.reason, now)
                 case _:
                     board.unreadable += 1
+        for said in request.refused:
+            try:
+                board.order_refused(_refused_order(said, now))
+            except ValueError:  # a token that no coordinator of ours gave
+                board.unreadable += 1
 
     @property
     def coordinators(self) -> tuple[str, ...]:
         """Coordinators whose relays are open."""
         return tuple(self._links)
+
+
+def _refused_message(order: RefusedOrder, now: float) -> peer_pb2.RefusedOrder:
+    return peer_pb2.RefusedOrder(
+        host_id=order.host,
+        task_id=order.task_id,
+        token=to_message(order.token, work_pb2.Token),
+        order=order.order,
+        by=order.by,
+        why=order.why,
+        age_s=max(0.0, now - order.at),
+    )
+
+
+def _refused_order(said: peer_pb2.RefusedOrder, now: float) -> RefusedOrder:
+    """Raises ValueError for a token out of range."""
+    order, by, why = (text[:REFUSED_CHARACTERS_MAX] for text in (said.order, said.by, said.why))
+    token = from_message(Token, said.token)
+    return RefusedOrder(said.host_id, said.task_id, token, order, by, why, now - max(0.0, said.age_s))
 
 
 class UplinkKeeper:

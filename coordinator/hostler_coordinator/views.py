@@ -9,6 +9,7 @@ from hostler_contract.campaigns import ENDED, CampaignState
 from hostler_contract.domains import CauseKind
 from hostler_contract.work import TERMINAL, PowerVerb, TaskState
 from hostler_coordinator import ledger
+from hostler_coordinator.bmc_memory import facts_of, soft_off_broken
 from hostler_coordinator.explain import campaign_waits, task_why
 from hostler_coordinator.lifecycle import CHARGED
 from hostler_coordinator.limits import EffectiveLimit, format_budget
@@ -312,6 +313,24 @@ def host(world: World, record: HostRecord) -> V.Host:
         facts=seen.facts if seen and heard else None,
         task_id=claim.task,
         token=claim.token if claim.token.counter else None,
+        system_uuid=record.system_uuid,
+        bmc_seen=bmc_seen(world, record),
+    )
+
+
+def bmc_seen(world: World, record: HostRecord) -> V.BmcSeen | None:
+    """What is stored of the host's BMC; None before it was asked under its present binding."""
+    facts = facts_of(world.state, record)
+    if facts is None:
+        return None
+    return V.BmcSeen(
+        system=facts.system,
+        system_uuid=facts.system_uuid,
+        chosen_by=facts.chosen_by,
+        manufacturer=facts.manufacturer,
+        model=facts.model,
+        at=min(facts.at, world.now),
+        graceful=soft_off_broken(world.state, facts.of_model),
     )
 
 

@@ -335,6 +335,7 @@ class BmcProbe(Value):
     fault: str = ""
     text: str = ""
     at: Instant
+    bmc_seen: BmcSeen | None = None
 
 
 class Status(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hostler_contract.views import Host, HostWhy
+from hostler_contract.views import BmcSeen, Host, HostWhy
 from hostler_coordinator.cli.ages import age_of, moment_of, until_of
 from hostler_coordinator.cli.tables import Column, clean, facts, fold
 
@@ -67,6 +67,7 @@ def host_screen(host: Host, now: float | None, width: int | None) -> Iterable[st
             ("address", host.address),
             ("serial", host.serial),
             ("bmc", f"{host.bmc.protocol} {host.bmc.address}:{host.bmc.port}" if host.bmc else "none"),
+            *bmc_facts(host.bmc_seen),
             ("usability", f"{condition.usability} {condition.usability_reason}".strip() if condition else ""),
             ("blocked by", condition.blocked_by if condition else ""),
             ("drained by", f"{host.drained_by}: {host.drain_reason}" if host.drained_by else ""),
@@ -81,6 +82,18 @@ def host_screen(host: Host, now: float | None, width: int | None) -> Iterable[st
         ),
         width=width,
     )
+
+
+def bmc_facts(seen: BmcSeen | None) -> Iterable[tuple[str, str]]:
+    """What the BMC told: the system that power orders go to, its model, and whether a soft off is worth anything."""
+    if seen is None:
+        return
+    uuid = f", UUID {seen.system_uuid}" if seen.system_uuid else ""
+    if seen.system:
+        yield "bmc system", f"{seen.system}{uuid} (chosen by {seen.chosen_by}, {moment_of(seen.at)})"
+    yield "bmc model", f"{seen.manufacturer} {seen.model}".strip()
+    if seen.graceful:
+        yield "soft off", f"not sent to this model: {seen.graceful}"
 
 
 def why_sentence(why: HostWhy) -> str:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hostler_contract.campaigns import CampaignState
     from hostler_contract.domains import Cause
+    from hostler_contract.hosts import BmcFacts, BmcModel
     from hostler_contract.work import Evidence, PowerVerb, TaskState
     from hostler_coordinator.lifecycle import Event
+    from hostler_coordinator.live import PowerStep, RefusedOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,25 @@ class Rescue:
 
 
 @dataclass(frozen=True, slots=True)
+class NotePower:
+    """Write down what a power walk has seen and done so far, and what it learned of the BMC and its model."""
+
+    campaign: str
+    host: str
+    why: str
+    steps: tuple[PowerStep, ...]
+    bmc: BmcFacts | None = None
+    model: BmcModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRefusal:
+    """Put an overtaken order that was refused where it would have acted into the audit."""
+
+    order: RefusedOrder
+
+
+@dataclass(frozen=True, slots=True)
 class ChargeDead:
     """A host died without work of ours: charge it."""
 
@@ -125,4 +146,16 @@ class Forget:
     """Chunks of targets that go now; only with the last tasks."""
 
 
-Action = Reserve | Move | Rescue | ChargeDead | UnchargeDead | RecordBoot | RaiseToken | MoveCampaign | Forget
+Action = (
+    Reserve
+    | Move
+    | Rescue
+    | NotePower
+    | NoteRefusal
+    | ChargeDead
+    | UnchargeDead
+    | RecordBoot
+    | RaiseToken
+    | MoveCampaign
+    | Forget
+)

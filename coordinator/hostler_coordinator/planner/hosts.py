@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hostler_contract.domains import Cause, CauseKind
 from hostler_contract.work import Token
-from hostler_coordinator.planner.actions import ChargeDead, RaiseToken, RecordBoot, UnchargeDead
+from hostler_coordinator.planner.actions import ChargeDead, NoteRefusal, RaiseToken, RecordBoot, UnchargeDead
 from hostler_coordinator.planner.silence import braked_by
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ EPOCHS_AHEAD_MOST = 1_000
 
 def decide(world: World, room: Room) -> Iterator[Action]:
     """Actions on hosts, whatever the campaigns do."""
+    yield from _refusals(world)
     names = world.state.hosts if world.fresh is None else world.fresh
     for name in names:
         host, seen = world.state.hosts.get(name), world.sightings.get(name)
@@ -35,6 +36,14 @@ def decide(world: World, room: Room) -> Iterator[Action]:
             yield from _attached(world, host, seen)
         if not world.in_grace:
             yield from _life(world, host, room)
+
+
+def _refusals(world: World) -> Iterator[Action]:
+    """Orders of before that an executor refused, each once: the claim keeps the newest that is in the audit."""
+    for (host, token), order in sorted(world.refused.items(), key=lambda item: item[0]):
+        claim = world.state.claim(host)
+        if host in world.state.hosts and claim.refused < token < claim.token:
+            yield NoteRefusal(order)
 
 
 def _attached(world: World, host: HostRecord, seen: Sighting) -> Iterator[Action]:

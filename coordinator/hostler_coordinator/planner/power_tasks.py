@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hostler_contract.work import EvidenceKind, OperationKind, PowerVerb
 from hostler_coordinator import ladder
+from hostler_coordinator.bmc_memory import new_facts, new_model
 from hostler_coordinator.lifecycle import Event
 from hostler_coordinator.live import PowerResult
-from hostler_coordinator.planner.actions import Why
+from hostler_coordinator.planner.actions import NotePower, Why
 from hostler_coordinator.planner.rungs import Case, Decision, exhausted, failed_attempt, rescue, rescue_if_open, usable
+
+if TYPE_CHECKING:
+    from hostler_contract.work import TaskRecord
+    from hostler_coordinator.planner.world import World
+
+
+def unwritten(world: World, task: TaskRecord) -> NotePower | None:
+    """What the walk of this task's intent has told and nobody has written down yet."""
+    report, host = world.power.get(task.id), world.state.hosts.get(task.host)
+    if report is None or host is None or task.power is None or report.token != task.power.token:
+        return None
+    written = set(task.evidence)
+    steps = tuple(step for step in report.steps if step.evidence not in written)
+    bmc = report.bmc if new_facts(world.state, host, report.bmc) else None
+    model = report.model if new_model(world.state, report.model) else None
+    if not steps and bmc is None and model is None:
+        return None
+    return NotePower(task.campaign, task.host, task.power.why, steps, bmc, model)
 
 
 def power_cycling(case: Case) -> Decision:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hostler_coordinator.planner import campaigns, hosts, retention, starts, tasks
 from hostler_coordinator.planner.actions import Why
 from hostler_coordinator.planner.gates import Room
+from hostler_coordinator.planner.power_tasks import unwritten
 from hostler_coordinator.planner.starts import Waiting
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ def _in_order(world: World) -> Iterable[CampaignRecord]:
 
 def _tasks(world: World, campaign: CampaignRecord, room: Room, result: Plan) -> None:
     for task in world.state.moving(campaign.id).values():
+        told = unwritten(world, task)
+        if told is not None:
+            result.actions.append(told)
         if task.state not in tasks.DECIDED:
             continue
         decision = tasks.decide(world, campaign, task, room)

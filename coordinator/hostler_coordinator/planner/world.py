@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hostler_contract.hosts import Hold, HostRecord
-    from hostler_coordinator.live import PowerReport
+    from hostler_contract.work import Token
+    from hostler_coordinator.live import PowerReport, RefusedOrder
     from hostler_coordinator.policy import Policy
     from hostler_coordinator.state import State
 
@@ -37,6 +38,8 @@ class World:
     allowances: Mapping[str, float] = field(default_factory=dict)
     fresh: frozenset[str] | None = None
     """Hosts of which something new was heard since the last turn; None: look at every host."""
+    refused: Mapping[tuple[str, Token], RefusedOrder] = field(default_factory=dict)
+    """Overtaken orders that were refused where they would have acted, by host and token."""
 
     @property
     def in_grace(self) -> bool:

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hostler_contract.domains import Cause, CauseKind
-from hostler_contract.hosts import DrainMark, HoldKind, HostRecord, Retirement
+from hostler_contract.hosts import BmcFacts, DrainMark, HoldKind, HostRecord, Retirement
 from hostler_contract.views import BmcVerb
 from hostler_contract.work import TaskState
 from hostler_coordinator import ledger, views
+from hostler_coordinator.bmc_memory import binding, facts_of
 from hostler_coordinator.inventory_files import Cell, Row
 from hostler_coordinator.inventory_rows import make_entry
 from hostler_coordinator.planner.gates import hold_gate
-from hostler_coordinator.refusals import BadField, BadFields, Refused
+from hostler_coordinator.refusals import BadField, BadFields, Refused, Unavailable
 from hostler_coordinator.service.finding import host_named, hosts_selected, refuse_in_flight
 from hostler_coordinator.service.writing import attempt, audit, check_reason, write, write_each
 from hostler_coordinator.standing import task_of
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 LONGEST_NOTE = 1_000
 LONGEST_TICKET = 200
-OWN_OPERATIONS = 4
-"""A host's record, charge, claim or release, and audit entry; its domains' ledgers come on top."""
+OWN_OPERATIONS = 5
+"""A host's record, charge, claim or release, BMC facts, and audit entry; its domains' ledgers come on top."""
 
 
 class HostActs:
@@ -126,15 +128,19 @@ class HostActs:
         """
         desk = self._desk
 
-        def change(_draft: Draft, record: HostRecord) -> HostRecord:
+        def change(draft: Draft, record: HostRecord) -> HostRecord:
             refuse_in_flight(desk.store.state, record, "rebound")
             update = _binding(record, serial, bmc)
             _refuse_taken(desk.store.state, record, update)
             if update.get("serial", record.serial) != record.serial:
                 update["boot_id"] = None  # what the new board says first is no boot that nobody asked for
+            if forget_bmc(draft, record.id):
+                told = "forgotten; what the BMC tells next is stored"
+                audit(draft, desk, caller, "host.bmc-facts", host=record.id, reason=why, detail=told)
             return record.model_copy(update=update | {"retired": None, "flags": ()})
 
-        return await self._change(caller, host, "host.rebind", check_reason(reason), change, dry_run=dry_run)
+        why = check_reason(reason)
+        return await self._change(caller, host, "host.rebind", why, change, dry_run=dry_run)
 
     async def _change(
         self,
@@ -199,7 +205,21 @@ class HostActs:
                 raise Refused("held", f"host {record.name}", held.text, holder=held.held_by, since=held.since, fix=fix)
             if lights:
                 await write(desk, lambda draft: audit(draft, desk, caller, action, host=record.id, result="asked"))
-            return await desk.probe(record, verb)
+            answer = await desk.probe(record, verb)
+            with suppress(Unavailable):  # the answer is worth telling all the same
+                await write(desk, lambda draft: self._learn(draft, caller, record, answer))
+            return answer
+
+    def _learn(self, draft: Draft, caller: Caller, asked: HostRecord, answer: V.BmcProbe) -> None:
+        """Store what a BMC told when nothing is stored; what is stored is changed by a power walk or a rebind only."""
+        host, seen = draft.state.hosts.get(asked.id), answer.bmc_seen
+        if host is None or seen is None or binding(host) != binding(asked) or facts_of(draft.state, host) is not None:
+            return
+        told = seen.model_dump(exclude={"at", "graceful"})
+        draft.rely_on(f"hosts/{host.id}")
+        draft.put(BmcFacts(host=host.id, binding=binding(host), at=answer.at, **told))
+        detail = " ".join(part for part in (seen.system, seen.system_uuid, seen.manufacturer, seen.model) if part)
+        audit(draft, self._desk, caller, "host.bmc-facts", host=host.id, detail=f"stored: {detail}")
 
 
 # -- pure parts ------------------------------------------------------------------------------------------------------
@@ -262,11 +282,20 @@ def remove_host(draft: Draft, record: HostRecord) -> None:
         reason, fix = "its BMC is being told to switch it off and on", "wait until the power action has ended"
         raise Refused("power-action", f"host {record.name}", reason, holder=campaign, since=task.since, fix=fix)
     discharge(draft, record.id)
+    forget_bmc(draft, record.id)
     draft.delete(f"hosts/{record.id}")
     for hold in draft.state.holds(record.id):
         draft.delete(f"holds/{hold.host}/{hold.id}")
     if draft.state.release(record.id) is not None:
         draft.delete(f"releases/{record.id}")
+
+
+def forget_bmc(draft: Draft, host: str) -> bool:
+    """What its BMC told of the machine behind it holds no longer, if it told anything: it is learned anew."""
+    known = draft.state.bmc_facts(host) is not None
+    if known:
+        draft.delete(f"bmcfacts/{host}")
+    return known
 
 
 def consequence_of_removal(state: State, record: HostRecord) -> str:

@@ -35,6 +35,11 @@ def test_the_sample_is_read_as_it_is() -> None:
     assert settings.prefix == "/hostler/r1/"
 
 
+def test_fc_b14_a_power_intent_outlives_the_wait_for_an_orderly_shutdown(tmp_path: Path) -> None:
+    settings = load(write(tmp_path / "c.yaml", bmc={"soft_s": 2700}, policy={"intent_lifetime_s": 500}))
+    assert settings.bounds().intent_lifetime_s == 3200.0
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

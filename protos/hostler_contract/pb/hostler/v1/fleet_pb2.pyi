@@ -358,18 +358,20 @@ class ProbeBmcRequest(_message.Message):
     def __init__(self, host: _Optional[str] = ..., verb: _Optional[_Union[ProbeBmcRequest.Verb, str]] = ...) -> None: ...
 
 class ProbeBmcResponse(_message.Message):
-    __slots__ = ("power", "conditions", "fault", "text", "at")
+    __slots__ = ("power", "conditions", "fault", "text", "at", "bmc_seen")
     POWER_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    BMC_SEEN_FIELD_NUMBER: _ClassVar[int]
     power: str
     conditions: _containers.RepeatedScalarFieldContainer[str]
     fault: str
     text: str
     at: _timestamp_pb2.Timestamp
-    def __init__(self, power: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ..., fault: _Optional[str] = ..., text: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    bmc_seen: BmcSeen
+    def __init__(self, power: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ..., fault: _Optional[str] = ..., text: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., bmc_seen: _Optional[_Union[BmcSeen, _Mapping]] = ...) -> None: ...
 
 class Domain(_message.Message):
     __slots__ = ("name", "kind", "enrolled", "charged", "limit", "limit_from", "budget", "rounding", "holders", "brake")
