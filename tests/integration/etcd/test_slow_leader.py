@@ -4,16 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
+import memory_fleet
 from etcd_fixtures import SharedEtcd, wait_until
-from hostler_coordinator.etcd import Election, EtcdClient, Leadership
+from hostler_contract.campaigns import ResolvedLimits
+from hostler_coordinator.etcd import Election, EtcdClient, Leadership, LossCause
 from integration.etcd.ways import SlowWay, Streams, beside_the_loop
+from memory_store import MemoryStore
 
 pytestmark = pytest.mark.integration
 
 TTL_S = 3
+
+
+class LedStore(MemoryStore):
+    """A store in memory that takes commits for as long as a leadership is believed in."""
+
+    leading: bool
+
+    def __init__(self, leadership: Leadership) -> None:
+        self.__dict__["leadership"] = leadership
+        super().__init__()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "leading":
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> bool:
+        if name != "leading":
+            raise AttributeError(name)
+        leadership: Leadership = self.__dict__["leadership"]
+        return leadership.alive
+
+
+@dataclass
+class Term:
+    """A running engine, and whether its leadership was believed in at each of its commits."""
+
+    fleet: memory_fleet.Fleet
+    running: asyncio.Task[None]
+    believed_at_commits: list[bool] = field(default_factory=list)
+
+    def order(self, host: str) -> None:
+        """Give the engine something to commit."""
+        self.fleet.campaign(ResolvedLimits(domains={"fabric/ib-a": 2}), [host], name=f"of-{host}")
+        self.fleet.engine.wake()
 
 
 async def still_leads(leadership: Leadership, etcd: SharedEtcd) -> bool:
@@ -72,6 +112,77 @@ async def test_an_answer_that_came_during_a_stall_is_read_before_the_lease_is_gi
             assert not lease.lost.is_set()
             assert believed < lease.believed_until < granted_at + 2 * TTL_S
             assert await client.lease_revoke(lease)
+
+
+@asynccontextmanager
+async def engine_under(leadership: Leadership, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Term]:
+    """An engine that runs on a store in memory and may act for as long as this leadership is alive."""
+    monkeypatch.setattr(memory_fleet, "MemoryStore", lambda: LedStore(leadership))
+    fleet = memory_fleet.Fleet(2)
+    term = Term(fleet, asyncio.create_task(fleet.engine.run()))
+    fleet.store.before_commit = lambda _: term.believed_at_commits.append(leadership.alive)
+    term.order("gpu-001")
+    await wait_until(lambda: bool(term.believed_at_commits))
+    yield term
+    await leadership.resign()
+    await asyncio.wait_for(term.running, 5.0)
+
+
+async def test_an_engine_waits_out_a_stall_whose_answer_lies_unread(
+    etcd: SharedEtcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with beside_the_loop(SlowWay(etcd.endpoints[0])) as way:
+        async with EtcdClient([way.endpoint], request_timeout_s=5.0) as client:
+            leadership = await Election(client, etcd.prefix + b"leader", b"me", ttl_s=TTL_S).campaign()
+            async with engine_under(leadership, monkeypatch) as term:
+                way.delay_s = 0.7
+                answered = leadership.believed_until
+                await wait_until(lambda: time.monotonic() > answered - 0.9 * TTL_S + TTL_S / 3 + 0.3, TTL_S)
+                assert leadership.believed_until == answered  # the next renewal is on its way
+                commits = len(term.believed_at_commits)
+                time.sleep(answered + 0.1 - time.monotonic())  # noqa: ASYNC251 - the point of the test
+                assert not leadership.alive
+                term.order("gpu-002")  # work that waits for the engine while it is in doubt
+                way.delay_s = 0.0
+                await wait_until(lambda: leadership.alive, 1.0)
+                await wait_until(lambda: len(term.believed_at_commits) > commits, 5.0)
+                assert all(term.believed_at_commits)
+                assert not term.running.done()
+                assert leadership.loss is None
+                assert await still_leads(leadership, etcd)
+
+
+async def test_an_engine_survives_a_stall_past_its_belief_while_etcd_holds_the_lease(
+    etcd: SharedEtcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with EtcdClient(etcd.endpoints) as client:
+        leadership = await Election(client, etcd.prefix + b"leader", b"me", ttl_s=TTL_S).campaign()
+        async with engine_under(leadership, monkeypatch) as term:
+            time.sleep(leadership.believed_until + 0.1 - time.monotonic())  # noqa: ASYNC251 - the point of the test
+            assert not leadership.alive
+            await wait_until(lambda: leadership.alive, 1.0)
+            commits = len(term.believed_at_commits)
+            term.order("gpu-002")
+            await wait_until(lambda: len(term.believed_at_commits) > commits, 5.0)
+            assert all(term.believed_at_commits)
+            assert not term.running.done()
+            assert await still_leads(leadership, etcd)
+
+
+async def test_an_engine_ends_after_a_stall_that_cost_the_lease(
+    etcd: SharedEtcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with EtcdClient(etcd.endpoints) as client:
+        leadership = await Election(client, etcd.prefix + b"leader", b"me", ttl_s=TTL_S).campaign()
+        async with engine_under(leadership, monkeypatch) as term:
+            commits = len(term.believed_at_commits)
+            time.sleep(leadership.believed_until + 3.0 - time.monotonic())  # noqa: ASYNC251 - the point of the test
+            term.order("gpu-002")
+            await asyncio.wait_for(asyncio.shield(term.running), 5.0)
+            assert len(term.believed_at_commits) == commits
+            await asyncio.wait_for(leadership.lost.wait(), 5.0)
+            assert leadership.loss is not None
+            assert leadership.loss.cause in {LossCause.EXPIRED, LossCause.KEY_GONE}
 
 
 async def test_a_leader_that_is_cut_off_stops_before_its_lease_ends_in_etcd(etcd: SharedEtcd) -> None:
