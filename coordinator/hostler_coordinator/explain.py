@@ -5,12 +5,13 @@ The reasons come from the planner's own gates, so that the reason shown is the r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
 from hostler_contract.campaigns import ENDED, CampaignState
 from hostler_contract.moments import format_instant
-from hostler_contract.work import PowerVerb, TaskRecord, TaskState
+from hostler_contract.work import DeadLetterState, PowerVerb, TaskRecord, TaskState
 from hostler_coordinator.lifecycle import CHARGED, LET_GO
 from hostler_coordinator.live import PowerResult
 from hostler_coordinator.planner import starts, tasks
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from hostler_contract.campaigns import CampaignRecord
     from hostler_contract.hosts import HostRecord
+    from hostler_contract.work import DeadLetterRecord
     from hostler_coordinator.planner.turn import Plan
     from hostler_coordinator.planner.world import World
 
@@ -229,9 +231,52 @@ def _idle(world: World, host: HostRecord) -> Why:
 
 
 def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | None:
-    """The one sentence about a campaign, with its code; None when it has ended. `plan` is the newest turn's."""
+    """The one sentence about a campaign, with its code; None when it has ended and left nothing to anybody.
+
+    `plan` is the newest turn's. Hosts that wait for a person are named, whatever else is going on (field case D05).
+    """
+    letters = _open_letters(world, campaign)
     if campaign.state in ENDED:
-        return None
+        return _left_behind(world, letters) if letters else None
+    why = _goes_on(world, plan, campaign)
+    return _beside_letters(world, why, letters) if letters else why
+
+
+def _open_letters(world: World, campaign: CampaignRecord) -> list[DeadLetterRecord]:
+    """Those of a campaign that nobody has dealt with, the oldest first."""
+    counts = {state.value: count for state, count in world.state.counts(campaign.id).items()}
+    if not (campaign.summary or counts).get(TaskState.DEAD_LETTER.value):
+        return []
+    every = world.state.dead_letters.values()
+    found = [one for one in every if one.campaign == campaign.id and one.state is DeadLetterState.OPEN]
+    return sorted(found, key=lambda letter: (letter.at, letter.id))
+
+
+def _left_behind(world: World, letters: list[DeadLetterRecord]) -> Why:
+    """A campaign that has ended and left hosts to a person."""
+    first = letters[0]
+    causes = {letter.cause for letter in letters}
+    code = first.cause if len(causes) == 1 else "dead-letter"
+    return Why(code, f"a person: {_told(world, letters)}", f"dead letter {first.id}", first.at, first.suggestion)
+
+
+def _beside_letters(world: World, why: Why, letters: list[DeadLetterRecord]) -> Why:
+    following = f"{why.next_step}; {letters[0].suggestion}" if why.next_step else letters[0].suggestion
+    return replace(why, text=f"{why.text}; for a person: {_told(world, letters)}", next_step=following)
+
+
+def _told(world: World, letters: list[DeadLetterRecord]) -> str:
+    """The oldest with its cause and the tries it took, and how many more there are."""
+    first = letters[0]
+    host, task = world.state.hosts.get(first.host), world.state.task(first.campaign, first.host)
+    actions = task.rescues if task is not None else 0
+    tries = f"{actions} power action" if actions else f"{first.attempts} attempt"
+    tries += "" if tries.startswith("1 ") else "s"
+    more = f" (and {len(letters) - 1} more)" if len(letters) > 1 else ""
+    return f"{host.name if host else first.host} ({first.cause}, after {tries}): {first.text}{more}"
+
+
+def _goes_on(world: World, plan: Plan, campaign: CampaignRecord) -> Why:
     in_flight = [task for task in world.state.moving(campaign.id).values() if task.state in CHARGED]
     if campaign.state is CampaignState.PENDING:
         return Why(
@@ -289,14 +334,12 @@ def _closed(why: Why, campaign: CampaignRecord, in_flight: list[TaskRecord]) -> 
     going = sum(1 for task in in_flight if task.state in LET_GO)
     more = f"; {_hosts(going)} in flight carried to a safe end" if going else ""
     opens = f", opens {format_instant(why.next_at)}" if why.code == "window-closed" and why.next_at else ""
-    return Why(
-        why.code,
-        f"{why.text}{opens}{more}",
-        why.held_by or campaign.id,
-        why.since or campaign.state_since,
-        why.next_step,
-        why.next_at,
-    )
+    holder = why.held_by or campaign.id
+    if why.code == "window-closed":
+        holder = "window " + ", ".join(window.text for window in campaign.limits.windows)
+        more += "; not to wait, abort it and submit without --window"
+    since = why.since or campaign.state_since
+    return Why(why.code, f"{why.text}{opens}{more}", holder, since, why.next_step, why.next_at)
 
 
 def _waiting(waiting: starts.Waiting, in_flight: list[TaskRecord]) -> Why:
@@ -308,7 +351,10 @@ def _waiting(waiting: starts.Waiting, in_flight: list[TaskRecord]) -> Why:
     others = ", ".join(f"{waiting.counts[code]} {code}" for code in codes[1:4])
     text += f" (others: {others})" if others else ""
     text += f"; {len(in_flight)} in flight" if in_flight else ""
-    return Why(first.code, text, first.held_by, first.since, first.next_step, first.next_at)
+    following = first.next_step
+    if first.code == "budget-full":
+        following += f"; limit and holders: hostler domain show {first.text.partition(' is full')[0]}"
+    return Why(first.code, text, first.held_by, first.since, following, first.next_at)
 
 
 def _flying(world: World, plan: Plan, in_flight: Iterable[TaskRecord]) -> Why:

@@ -92,6 +92,7 @@ def campaign(world: World, plan: Plan, record: CampaignRecord, *, whole: bool = 
         window_opens_at=window.opens_at if window else None,
         window_closes_at=window.closes_at if window else None,
         as_of=world.now,
+        held_by=why.held_by if why else "",
     )
 
 

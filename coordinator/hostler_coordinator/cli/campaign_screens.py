@@ -42,7 +42,7 @@ def campaign_row(campaign: Campaign) -> Sequence[object]:
         campaign.created_by,
         campaign.key,
         campaign.reason,
-        campaign.waiting_for,
+        waiting_of(campaign),
     )
 
 
@@ -58,14 +58,15 @@ def counts_of(campaign: Campaign) -> str:
 
 
 def waiting_of(campaign: Campaign) -> str:
-    """What the campaign waits for, since when, and what comes next, in one line."""
+    """What the campaign waits for, who holds it, since when, and what comes next, in one line."""
     if not campaign.waiting_for:
         return ""
+    held = f", held by {campaign.held_by}" if campaign.held_by and campaign.held_by not in campaign.waiting_for else ""
     since = f", for {age_of(campaign.waiting_since, campaign.as_of)}" if campaign.waiting_since else ""
     following = campaign.next_step
     if campaign.next_at is not None:
         following = f"{following} at {until_of(campaign.next_at, campaign.as_of)}".strip()
-    return f"{campaign.waiting_for}{since}" + (f"; next: {following}" if following else "")
+    return f"{campaign.waiting_for}{held}{since}" + (f"; next: {following}" if following else "")
 
 
 def campaign_screen(campaign: Campaign, output: Output) -> Iterable[str]:
