@@ -161,7 +161,7 @@ class EtcdStore:
             Refused: the store works, and this change is more than it takes (`change-too-large`).
         """
         leadership = self._leadership
-        if leadership is None or not leadership.alive:
+        if leadership is None or not await leadership.settled():
             return Lost(deposed=True)
         compares = [leadership.guard()]
         compares += [etcd.mod_revision_is(self._key(path), revision) for path, revision in change.expects.items()]
@@ -239,7 +239,7 @@ class EtcdStore:
     async def still_newest(self, host: str, token: Token) -> bool:
         """Read from the store itself whether we lead and this token is the newest of its host (law 3)."""
         leadership = self._leadership
-        if leadership is None or not leadership.alive:
+        if leadership is None or not await leadership.settled():
             return False
         try:
             key = self._key(f"claims/{host}")

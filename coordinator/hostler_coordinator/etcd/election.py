@@ -29,6 +29,7 @@ from hostler_coordinator.etcd.values import Got, KeyValue, Listing
 
 RESIGN_DEADLINE_S = 2.0
 RETRY_S = 0.5
+DOUBT_LOOK_S = 0.02
 # A candidate looks at the key again this often even if its watch says nothing: it never waits for ever on one stream.
 LOOK_AGAIN_S = 15.0
 _RETRIED = (StoreUnavailable, OutcomeUnknown, NoSpace, Compacted, WatchCancelled)
@@ -72,6 +73,14 @@ class Leadership:
     def lease_id(self) -> int:
         """The etcd lease that the leader key hangs on."""
         return self._lease.id
+
+    async def settled(self) -> bool:
+        """Whether this process may believe that it leads, once that is certain. After a stall a renewal's answer may
+        lie unread; that is waited for, about a TTL at most. Nothing may be done meanwhile.
+        """
+        while not self.alive and not self.lost.is_set():  # noqa: ASYNC110  either may end the doubt, which is rare
+            await asyncio.sleep(DOUBT_LOOK_S)
+        return self.alive
 
     @property
     def why_over(self) -> Loss:

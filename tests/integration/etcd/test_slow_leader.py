@@ -13,7 +13,13 @@ import pytest
 import memory_fleet
 from etcd_fixtures import SharedEtcd, wait_until
 from hostler_contract.campaigns import ResolvedLimits
+from hostler_contract.hosts import Claim
+from hostler_contract.work import Token
+from hostler_coordinator.clock import SystemClock
+from hostler_coordinator.draft import Draft
 from hostler_coordinator.etcd import Election, EtcdClient, Leadership, LossCause
+from hostler_coordinator.ports import Committed, Lost
+from hostler_coordinator.store import EtcdStore
 from integration.etcd.ways import SlowWay, Streams, beside_the_loop
 from memory_store import MemoryStore
 
@@ -167,6 +173,26 @@ async def test_an_engine_survives_a_stall_past_its_belief_while_etcd_holds_the_l
             assert all(term.believed_at_commits)
             assert not term.running.done()
             assert await still_leads(leadership, etcd)
+
+
+async def test_what_asks_the_store_in_a_moment_of_doubt_waits_and_is_answered(etcd: SharedEtcd) -> None:
+    store = EtcdStore(etcd.client, etcd.prefix.decode(), SystemClock(), lambda: None)
+    following = asyncio.create_task(store.follow())
+    async with EtcdClient(etcd.endpoints) as client:
+        leadership = await Election(client, store.leader_key, b"me", ttl_s=TTL_S).campaign()
+        await store.lead_with(leadership)
+        time.sleep(leadership.believed_until + 0.1 - time.monotonic())  # noqa: ASYNC251 - the point of the test
+        assert not leadership.alive
+        draft = Draft(store.state)
+        draft.put(Claim(host="h1", token=Token(epoch=0, counter=7)))
+        assert isinstance(await store.commit(draft.change()), Committed)
+        assert leadership.alive
+        assert await store.still_newest("h1", Token(epoch=0, counter=7))
+        await leadership.resign()
+        assert await store.commit(draft.change()) == Lost(deposed=True)
+        assert not await store.still_newest("h1", Token(epoch=0, counter=7))
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
 
 
 async def test_an_engine_ends_after_a_stall_that_cost_the_lease(
