@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,15 @@ class GrpcCoordinators:
         self._learn(session.welcome.endpoints)
         return session
 
+    @asynccontextmanager
+    async def loaded(self) -> AsyncIterator[None]:
+        """Keep gRPC and its TLS loaded by a channel that never connects; for a start that must be quick later."""
+        channel = self._channel("127.0.0.1:1")
+        try:
+            yield
+        finally:
+            await channel.close(grace=None)
+
     async def _open(self, channel: grpc.aio.Channel, hello: Callable[[], Hello]) -> GrpcSession:
         """Say hello and wait for the welcome."""
         call: Stream = AgentServiceStub(channel).Session()
@@ -220,6 +230,7 @@ class GrpcCoordinators:
             ("grpc.keepalive_permit_without_calls", 0),
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_retries", 0),
+            ("grpc.http2.bdp_probe", 0),  # messages are small: a ping for every one of them measures nothing
             ("grpc.enable_http_proxy", 0),
             ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
         ]

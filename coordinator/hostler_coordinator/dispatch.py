@@ -50,14 +50,15 @@ class Parcel:
 
 
 def parcels(world: World) -> Iterator[Parcel]:
-    """Everything that attached agents should have been told."""
+    """Everything that attached agents should have been told; of work that is over, what concerns `world.fresh`."""
     for campaign in world.state.open_campaigns.values():
         for task in world.state.moving(campaign.id).values():
             seen = world.sightings.get(task.host)
             if seen is not None and seen.connected:
                 yield from _for_task(world, campaign, task, seen)
-    for seen in world.sightings.values():
-        if not seen.connected:
+    for host in world.sightings if world.fresh is None else world.fresh:
+        seen = world.sightings.get(host)
+        if seen is None or not seen.connected:
             continue
         if seen.report is not None and seen.report.kind in ENDING:
             yield from _recorded(world, seen, seen.report)

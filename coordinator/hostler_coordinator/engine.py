@@ -17,7 +17,7 @@ from hostler_coordinator import dispatch, learned
 from hostler_coordinator.draft import Draft
 from hostler_coordinator.enact import UnenactableError, enact
 from hostler_coordinator.lifecycle import IllegalTransitionError
-from hostler_coordinator.planner.actions import Why
+from hostler_coordinator.planner.actions import Why, hosts_of
 from hostler_coordinator.planner.turn import Plan, plan
 from hostler_coordinator.planner.world import World
 from hostler_coordinator.ports import Committed, StoreUnavailableError
@@ -200,7 +200,7 @@ class Engine:
         self._one_by_one = self._lost_now
         if fresh is None:
             self._take_back(world.now, result.actions)
-        after = self.world() if moved else world
+        after = self.world(None if fresh is None else fresh | hosts_of(result.actions)) if moved else world
         if self._alive():  # a commit can take seconds, and the term may have ended meanwhile
             self._begin_power(after)
             self._tell(after)

@@ -68,10 +68,8 @@ def fill_message(value: BaseModel, message: Message) -> None:
 
 
 def _set(message: Message, field: Any, item: Any) -> None:
-    if _is_map(field):
-        getattr(message, field.name).update(item)
-    elif field.is_repeated:
-        _extend(getattr(message, field.name), field, item)
+    if field.is_repeated:
+        _fill_many(getattr(message, field.name), field, item)
     elif field.message_type is not None:
         _fill_one(getattr(message, field.name), field, item)
     elif field.enum_type is not None:
@@ -80,7 +78,10 @@ def _set(message: Message, field: Any, item: Any) -> None:
         setattr(message, field.name, item)
 
 
-def _extend(target: Any, field: Any, items: Any) -> None:
+def _fill_many(target: Any, field: Any, items: Any) -> None:
+    if _is_map(field):
+        target.update(items)
+        return
     for item in items:
         if field.message_type is not None:
             _fill_one(target.add(), field, item)
@@ -115,9 +116,9 @@ def _plain(model: type[BaseModel], message: Message) -> dict[str, Any]:
 
 def _get(message: Message, field: Any, inner: Any) -> Any:
     value = getattr(message, field.name)
-    if _is_map(field):
-        return dict(value)
     if field.is_repeated:
+        if _is_map(field):
+            return dict(value)
         return tuple(_read_one(field, item, inner) for item in value)
     if field.message_type is not None and not message.HasField(field.name):
         return None
@@ -137,6 +138,7 @@ def _read_one(field: Any, value: Any, inner: Any) -> Any:
 
 
 def _is_map(field: Any) -> bool:
+    """Whether a repeated field is a map; asked of those only, as reading a descriptor's options is slow."""
     is_message = field.type == FieldDescriptor.TYPE_MESSAGE
     return bool(is_message and field.message_type.GetOptions().map_entry)
 

@@ -13,26 +13,27 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from hostler_agent.config import ConfigError
+from hostler_agent.config import ConfigError, Settings
 from hostler_agent.simulated.machine import MachineSpec
-from hostler_agent.simulated.resident import agent_settings, die_with_parent, live
-from hostler_agent.simulated.yard import Yard
+from hostler_agent.simulated.resident import agent_settings, die_with_parent, live, preload
+from hostler_agent.simulated.yard import Yard, host_folder
 
 _SETTINGS_KEYS = ("endpoints", "tls", "insecure")
 _SPEC_KEYS = ("host", "host_id", "boot_seconds", "power", "faults", "serial", "address")
 
 
-def read_specs(path: Path) -> list[MachineSpec]:
-    """Read machines.json; raises ConfigError. What this program does not know (the BMC's part) is passed over."""
+def read_specs(path: Path) -> list[tuple[MachineSpec, Settings]]:
+    """The machines of machines.json and the settings of their agents; raises ConfigError.
+
+    What this program does not know (the BMC's part) is passed over.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         values = [_spec_values(one) for one in found]
         specs = TypeAdapter(list[MachineSpec]).validate_python(values)
     except (OSError, ValueError, TypeError, ValidationError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    for spec in specs:
-        agent_settings(spec, path.parent)
-    return specs
+    return [(spec, agent_settings(spec, host_folder(path.parent, spec.host))) for spec in specs]
 
 
 def _spec_values(one: dict[str, Any]) -> dict[str, Any]:
@@ -47,17 +48,19 @@ def main(arguments: list[str] | None = None) -> int:
     folder: Path = parser.parse_args(arguments).dir.resolve()
     die_with_parent(os.getppid())
     try:
-        specs = read_specs(folder / "machines.json")
+        machines = read_specs(folder / "machines.json")
     except ConfigError as error:
         print(f"hostler_agent.simulated: {error}", file=sys.stderr)  # noqa: T201 - said to a person
         return 2
     parent_pid = os.getpid()
+    settings = {spec.host: of_agent for spec, of_agent in machines}
 
-    def child(spec: MachineSpec, boot_id: Callable[[], str], host_folder: Path, requests: int) -> None:
+    def child(spec: MachineSpec, boot_id: Callable[[], str], folder_of_host: Path, requests: int) -> None:
         die_with_parent(parent_pid)
-        live(spec, boot_id, host_folder, requests)
+        live(spec, settings[spec.host], boot_id, folder_of_host, requests)
 
-    yard = Yard(folder, specs, child)
+    yard = Yard(folder, [spec for spec, _ in machines], child)
+    preload()
     gc.collect()
     gc.freeze()
     yard.run()

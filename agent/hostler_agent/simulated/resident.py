@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hostler_agent.assembly import World, assemble, coordinators_of, drain_of, journal_of
+from hostler_agent.client import from_response, to_request
 from hostler_agent.clock import BootClock
 from hostler_agent.config import Settings, settings_from
-from hostler_agent.decide import ActState, Blocker, BlockerKind
+from hostler_agent.decide import ActState, Blocker, BlockerKind, Entry, Situation, hello_of
 from hostler_agent.host.inhibitors import judge_refusal
 from hostler_agent.logs import Logger, configure_logs
 from hostler_agent.notify import SystemdNotifier
@@ -22,6 +23,7 @@ from hostler_agent.ports import ActResult, Reading, Verdict
 from hostler_agent.session import Assignment
 from hostler_agent.simulated.machine import Fault, MachineSpec
 from hostler_contract.hosts import HostFacts, Usability
+from hostler_contract.pb.hostler.v1 import agent_pb2
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -112,7 +114,15 @@ def agent_settings(spec: MachineSpec, folder: Path) -> Settings:
     return settings_from(values, spec.host)
 
 
-def live(spec: MachineSpec, boot_id: Callable[[], str], folder: Path, requests: int) -> None:
+def preload() -> None:
+    """Do once, in the parent, what every agent does when it starts, gRPC excepted: what it loads is then shared."""
+    asyncio.new_event_loop().close()
+    to_request(hello_of(Situation(entry=Entry()), 0.0, "none", HostFacts()))
+    from_response(agent_pb2.SessionResponse(welcome=agent_pb2.Welcome(coordinator="none", endpoints=["none"])))
+    Entry.model_validate_json(Entry().model_dump_json())
+
+
+def live(spec: MachineSpec, settings: Settings, boot_id: Callable[[], str], folder: Path, requests: int) -> None:
     """Be the agent of one host until killed. Runs in the forked child, the first to touch gRPC.
 
     boot_id: waits until the machine has booted; all that does not depend on the boot is done before.
@@ -120,22 +130,24 @@ def live(spec: MachineSpec, boot_id: Callable[[], str], folder: Path, requests: 
     log_file = os.open(folder / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     os.dup2(log_file, sys.stdout.fileno())
     os.dup2(log_file, sys.stderr.fileno())
-    settings = agent_settings(spec, folder)
     log = configure_logs(settings.log_level, host=spec.host)
-    asyncio.run(_live(spec, settings, log, SimulatedHost(spec, boot_id(), folder, requests)))
+    asyncio.run(_live(spec, settings, log, lambda: SimulatedHost(spec, boot_id(), folder, requests)))
 
 
-async def _live(spec: MachineSpec, settings: Settings, log: Logger, host: SimulatedHost) -> None:
+async def _live(spec: MachineSpec, settings: Settings, log: Logger, booted: Callable[[], SimulatedHost]) -> None:
     chance = random.Random()  # noqa: S311 - jitter, no secret
-    world = World(
-        host=host,
-        checks=SimulatedChecks(host),
-        journal=journal_of(settings),
-        drain=drain_of(settings, spec.host),
-        coordinators=coordinators_of(settings, chance),
-        clock=BootClock(),
-        supervisor=SystemdNotifier(""),
-        chance=chance,
-    )
-    agent, _ = await assemble(world, settings, log)
-    await agent.run()
+    coordinators = coordinators_of(settings, chance)
+    async with coordinators.loaded():
+        host = booted()
+        world = World(
+            host=host,
+            checks=SimulatedChecks(host),
+            journal=journal_of(settings),
+            drain=drain_of(settings, spec.host),
+            coordinators=coordinators,
+            clock=BootClock(),
+            supervisor=SystemdNotifier(""),
+            chance=chance,
+        )
+        agent, _ = await assemble(world, settings, log)
+        await agent.run()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from hostler_agent.simulated.control import Line, LineBuffer, parse_line
@@ -20,6 +22,10 @@ Child = Callable[[MachineSpec, Callable[[], str], Path, int], None]
 host's folder, descriptor for requests."""
 
 WAKE_MAX_S = 5.0
+PREPARE_AHEAD_S = 1.0
+"""How long before the end of its boot a machine's next agent is forked."""
+AGENTS_GAP_PER_MACHINE_S = 0.0005
+"""The list of many pids is not written at every change: two hundred that boot together change it two hundred times."""
 
 
 class Yard:
@@ -33,6 +39,9 @@ class Yard:
         self._waiting: dict[str, tuple[int, int]] = {}
         """Host -> pid of the process that will be its next agent, and the pipe that its boot id goes into."""
         self._agents_changed = True
+        self._agents_written_at = 0.0
+        self._written: dict[Path, str] = {}
+        """What the files of the hosts hold; replacing a file waits for the disk, so it is done for a change only."""
         self._ending = False
         self._selector = selectors.DefaultSelector()
         self._effects = os.open(folder / "effects.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -67,7 +76,7 @@ class Yard:
         self._ending = True
 
     def _turn(self) -> None:
-        if self._agents_changed:
+        if self._agents_due_s() == 0.0:
             self._write_agents()
         for key, _ in self._selector.select(self._pause_s()):
             data = _read_ready(key.fd)
@@ -83,20 +92,30 @@ class Yard:
         self._prepare_one()
 
     def _pause_s(self) -> float:
-        if self._to_prepare() is not None:
-            return 0.0
-        due = [machine.due_at for machine in self._machines.values() if machine.due_at is not None]
-        return min(WAKE_MAX_S, max(0.0, min(due) - time.monotonic())) if due else WAKE_MAX_S
+        """How long nothing is due."""
+        due = (machine.due_at for machine in self._machines.values() if machine.due_at is not None)
+        due_at = min((*due, *(at - PREPARE_AHEAD_S for at, _ in self._unprepared())), default=math.inf)
+        return min(WAKE_MAX_S, self._agents_due_s(), max(0.0, due_at - time.monotonic()))
 
-    def _to_prepare(self) -> Machine | None:
-        """A machine that boots and whose next agent has not been forked yet."""
-        booting = (machine for machine in self._machines.values() if machine.power is Power.BOOTING)
-        return next((machine for machine in booting if machine.spec.host not in self._waiting), None)
+    def _agents_due_s(self) -> float:
+        """How long until the list of pids is written anew."""
+        if not self._agents_changed:
+            return math.inf
+        gap_s = AGENTS_GAP_PER_MACHINE_S * len(self._machines)
+        return max(0.0, self._agents_written_at + gap_s - time.monotonic())
+
+    def _unprepared(self) -> list[tuple[float, Machine]]:
+        """Machines that boot, each with the end of its boot, whose next agent has not been forked yet."""
+        return [
+            (machine.due_at, machine)
+            for host, machine in self._machines.items()
+            if machine.power is Power.BOOTING and machine.due_at is not None and host not in self._waiting
+        ]
 
     def _prepare_one(self) -> None:
         """Fork while the machine still boots: many that come up at once must not wait for one another's forks."""
-        machine = self._to_prepare()
-        if machine is not None:
+        due_at, machine = min(self._unprepared(), key=itemgetter(0), default=(math.inf, None))
+        if machine is not None and due_at - time.monotonic() <= PREPARE_AHEAD_S:
             reading, writing = os.pipe2(os.O_CLOEXEC)
             pid = self._fork(machine, lambda: _read_boot_id(reading), writing)
             os.close(reading)
@@ -209,18 +228,24 @@ class Yard:
     def changed(self, machine: Machine) -> None:
         """Renew `power` and `faults`, which the BMC's hook reads."""
         folder = self._host_folder(machine)
-        _replace(folder / "power", "1\n" if machine.is_on else "0\n")
-        _replace(folder / "faults", "".join(f"{fault}\n" for fault in sorted(machine.faults)))
+        self._keep(folder / "power", "1\n" if machine.is_on else "0\n")
+        self._keep(folder / "faults", "".join(f"{fault}\n" for fault in sorted(machine.faults)))
+
+    def _keep(self, path: Path, text: str) -> None:
+        if self._written.get(path) != text:
+            _replace(path, text)
+            self._written[path] = text
 
     def _host_folder(self, machine: Machine) -> Path:
-        folder = self._folder / "hosts" / machine.spec.host
+        folder = host_folder(self._folder, machine.spec.host)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def _write_agents(self) -> None:
         pids = {host: machine.pid for host, machine in self._machines.items() if machine.pid is not None}
-        _replace(self._folder / "agents.json", json.dumps(pids, indent=1) + "\n")
+        _replace(self._folder / "agents.json", json.dumps(pids) + "\n")
         self._agents_changed = False
+        self._agents_written_at = time.monotonic()
 
     def _end(self) -> None:
         """Nothing stays behind: agents, control files, the list of pids."""
@@ -233,6 +258,11 @@ class Yard:
             self._hosts_by_pid.pop(pid, None)
         for name in ("machines.fifo", "machines.sock", "agents.json"):
             (self._folder / name).unlink(missing_ok=True)
+
+
+def host_folder(folder: Path, host: str) -> Path:
+    """Where one host keeps its journal, its log, its power state and its faults."""
+    return folder / "hosts" / host
 
 
 def _open_fifo(path: Path) -> int:

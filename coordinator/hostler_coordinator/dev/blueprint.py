@@ -18,12 +18,17 @@ LARGE_FLEET_HOSTS = 64
 BMC_USERNAME = "ADMIN"
 
 
+def heartbeat_interval_s(shape: Shape) -> float:
+    """What coordinators ask of agents."""
+    return 4.0 if shape.hosts > LARGE_FLEET_HOSTS else 1.0
+
+
 def policy(shape: Shape) -> dict[str, float]:
     """Bounds for simulated machines; a large fleet on a small computer has more time before it counts as silent."""
     large = shape.hosts > LARGE_FLEET_HOSTS
     boot_allowance_s = max(4.0 * shape.boot_seconds + 8.0, 12.0)
     return {
-        "heartbeat_interval_s": 4.0 if large else 1.0,
+        "heartbeat_interval_s": heartbeat_interval_s(shape),
         "silence_s": 12.0 if large else 4.0,
         "dead_after_s": 30.0 if large else 15.0,
         "leader_grace_s": 12.0 if large else 4.0,
@@ -92,7 +97,7 @@ def machine(shape: Shape, host: HostPlan, papers: CertFiles, endpoints: Sequence
             "session": {
                 "heartbeat_interval_s": 1.0,
                 "reply_timeout_s": 10.0,
-                "keepalive_interval_s": 3.0,
+                "keepalive_interval_s": 2.0 + heartbeat_interval_s(shape),  # beats make pings needless
                 "ping_timeout_s": 4.0,
                 "reattach_span_s": 0.5 + shape.hosts / 200.0,
                 "backoff_first_s": 0.2,

@@ -26,7 +26,7 @@ from hostler_coordinator.dev import debian, ipmi_sim
 from hostler_coordinator.dev.premises import Premises, premises, read_json, write_json, write_text
 from hostler_coordinator.dev.processes import RESTART_AFTER_S, agent_package
 
-TURN_S = 0.1
+TURN_S = 0.25
 STARTS_PER_TURN = 20
 WRONG_PASSWORD = "not-the-password"  # noqa: S105 - what a BMC is given that shall refuse ours
 _PR_SET_PDEATHSIG = 1

@@ -30,7 +30,7 @@ from hostler_coordinator.pki import CertFiles, Role, make_ca
 
 LEADER_WITHIN_S = 60.0
 UP_WITHIN_S = 120.0
-LOOK_S = 0.2
+LOOK_S = 0.4
 COORDINATOR_AFTER_S = 7.0
 """Longer than the election's 6 s, so that a killed leader is succeeded by another and not by itself."""
 OPERATOR = "dev-operator"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hostler_contract.campaigns import CampaignState
     from hostler_contract.domains import Cause
     from hostler_contract.hosts import BmcFacts, BmcModel
@@ -159,3 +161,8 @@ Action = (
     | MoveCampaign
     | Forget
 )
+
+
+def hosts_of(actions: Iterable[Action]) -> frozenset[str]:
+    """The hosts that these actions are about."""
+    return frozenset(action.host for action in actions if not isinstance(action, MoveCampaign | Forget))
