@@ -165,4 +165,4 @@ Action = (
 
 def hosts_of(actions: Iterable[Action]) -> frozenset[str]:
     """The hosts that these actions are about."""
-    return frozenset(action.host for action in actions if not isinstance(action, MoveCampaign | Forget))
+    return frozenset(action.host for action in actions if not isinstance(action, NoteRefusal | MoveCampaign | Forget))
