@@ -302,9 +302,9 @@ def _note_power(draft: Draft, world: World, action: NotePower) -> None:
     if action.steps:
         told = tuple(one.evidence for one in action.steps)
         draft.put(task.model_copy(update={"evidence": _with(task.evidence, told)}))
-    for number, one in enumerate(action.steps):
+    for one in action.steps:
         detail = f"{one.evidence.detail}; at {format_instant(one.evidence.at)}, token {task.power.token}"
-        note("host.power-step", detail=detail, result=one.result, number=number)
+        note("host.power-step", detail=detail, result=one.result, number=one.number)
     if action.bmc is not None:
         _host(draft, action.host)
         draft.put(action.bmc)
@@ -455,7 +455,7 @@ def _audit(
     """`number` tells apart entries of one action on one subject at one moment."""
     known = world.state.campaigns.get(campaign)
     actor = f"rule of campaign {campaign} ({known.caller})" if known else "rule"
-    subject = f"{action}-{host or campaign}" + (f"-{number}" if number else "")
+    subject = f"{action}-{host or campaign}" + (f"-{number:03d}" if number else "")
     draft.put(
         AuditRecord(
             id=audit_id(world.now, subject),

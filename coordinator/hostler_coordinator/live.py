@@ -82,8 +82,9 @@ class PowerResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PowerStep:
-    """One thing that a walk saw or did, and how it went: `done`, `failed`, or `refused` by our own last look."""
+    """One thing that a walk saw or did, and how it went: `done` or `failed`; `number` counts from 1."""
 
+    number: int
     evidence: Evidence
     result: str = "done"
 

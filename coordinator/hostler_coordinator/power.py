@@ -256,7 +256,7 @@ def _grown(report: PowerReport, host: HostRecord, fact: WalkEvidence) -> PowerRe
     kind = _SHOWN.get(fact.kind, EvidenceKind.NOTE)
     result = "failed" if fact.kind is Seen.NOT_ACCEPTED else "done"
     at = parse_instant(format_instant(fact.at))  # as it is stored, so that what is written down is known again
-    step = PowerStep(Evidence.model_validate({"kind": kind, "at": at, "detail": text}), result)
+    step = PowerStep(len(report.steps) + 1, Evidence.model_validate({"kind": kind, "at": at, "detail": text}), result)
     grown = dataclasses.replace(report, step=text, at=fact.at, steps=(*report.steps, step)[:STEPS_MOST])
     if fact.kind is Seen.MACHINE_SEEN:
         return dataclasses.replace(grown, bmc=bmc_facts(host, fact.machine, fact.at))
