@@ -11,7 +11,7 @@ from hostler_contract.views import BmcProbe, BmcVerb
 from hostler_contract.work import Token
 from hostler_coordinator.draft import Draft
 from hostler_coordinator.enact import enact
-from hostler_coordinator.live import PowerReport, ReportKind, Sighting, TaskReport
+from hostler_coordinator.live import PowerReport, RefusedOrder, ReportKind, Sighting, TaskReport
 from hostler_coordinator.planner.turn import Plan, plan
 from hostler_coordinator.planner.world import World
 from hostler_coordinator.policy import Policy
@@ -41,6 +41,7 @@ class Office:
         self.policy = policy or Policy()
         self.sightings: dict[str, Sighting] = {}
         self.power: dict[str, PowerReport] = {}
+        self.refused: dict[tuple[str, Token], RefusedOrder] = {}
         self.newest_plan = Plan()
         self.woken = 0
         self.waits: list[float] = []
@@ -62,6 +63,7 @@ class Office:
             leader_since=self.leader_since,
             policy=self.policy,
             jitter=lambda _: 0.5,
+            refused=self.refused,
         )
 
     def desk(self) -> Desk:

@@ -17,6 +17,7 @@ from hostler_contract.campaigns import CampaignRequest, CampaignState
 from hostler_contract.pb.hostler.v1 import agent_pb2
 from hostler_contract.work import OperationKind, RebootMode
 from hostler_coordinator.board import Board
+from hostler_coordinator.live import RefusedOrder
 from hostler_coordinator.pki import CertFiles, CertificateAuthority, Role
 from hostler_coordinator.relay import RelayUplink, Router, UplinkKeeper
 from hostler_coordinator.rpc.audit import AuditRpc
@@ -182,6 +183,7 @@ class Node:
             self.router,
             sessions=self.sessions,
         )
+        self.refusals: list[RefusedOrder] = []
         self.address = ""
         self._following: asyncio.Task[None] | None = None
 
@@ -207,7 +209,9 @@ class Node:
         self.keeper.update(leads=self.standing.is_leader(), leader=self.standing.leader())
 
     def _relay(self, leader: tuple[str, str]) -> RelayUplink:
-        return RelayUplink(self.name, leader, self.dial, self.sessions, time.time, Random(1))
+        return RelayUplink(
+            self.name, leader, self.dial, self.sessions, time.time, Random(1), refusals=lambda: tuple(self.refusals)
+        )
 
     def _observe(self, method: str, seconds: float, code: str) -> None:
         self.observed.append((method, seconds, code))

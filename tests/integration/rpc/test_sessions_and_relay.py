@@ -15,7 +15,7 @@ from hostler_agent.client import ClientSettings, GrpcCoordinators, TlsFiles
 from hostler_agent.endpoints import RememberedEndpoints
 from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2, work_pb2
 from hostler_contract.work import Token
-from hostler_coordinator.live import ReportKind
+from hostler_coordinator.live import RefusedOrder, ReportKind
 from hostler_coordinator.pki import Role
 from hostler_coordinator.relay import RELAY_METHOD
 from integration.rpc.rig import Fleet, elect, until
@@ -154,6 +154,25 @@ async def test_a_half_open_session_is_replaced_through_another_coordinator(fleet
     assert fleet.one.router.send("h1", assignment())
     await until(lambda: "assignment" in new.kinds(), "the work goes to the new session")
     assert "assignment" not in old.kinds()
+
+
+async def test_fc_d10_an_order_refused_where_somebody_led_before_comes_to_the_leader_of_now(fleet: Fleet) -> None:
+    def refused(counter: int) -> RefusedOrder:
+        token = Token(epoch=1, counter=counter)
+        return RefusedOrder("h1", "c/h1", token, "BMC cycle", "the power worker of c2", "overtaken", time.time() - 5.0)
+
+    fleet.two.refusals.append(refused(1))
+    elect(None, fleet.nodes)
+    elect("c1", fleet.nodes)
+    await until(lambda: len(fleet.one.board.refused) == 1, "what was refused before the relay was open")
+    relay = fleet.two.keeper.relay
+    assert relay is not None
+    relay.order_refused(refused(2))
+    await until(lambda: len(fleet.one.board.refused) == 2, "what is refused while it is open")
+    first, second = fleet.one.board.refused.values()
+    assert (first.token.counter, second.token.counter) == (1, 2)
+    assert (first.order, first.by, first.why) == ("BMC cycle", "the power worker of c2", "overtaken")
+    assert 4.0 < time.time() - first.at < 60.0
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hostler_contract.hosts import JournalPhase, Usability
 from hostler_contract.pb.hostler.v1 import agent_pb2, work_pb2
 from hostler_contract.work import Token
-from hostler_coordinator.board import TEXT_CHARACTERS_MAX, Board
+from hostler_coordinator.board import REFUSED_MOST, TEXT_CHARACTERS_MAX, Board
 from hostler_coordinator.live import ReportKind, Sighting
 
 NOW = 1_800_000_000.0
@@ -141,6 +141,40 @@ def test_every_step_has_its_report(board: Board, step: agent_pb2.Step, kind: Rep
     report = seen(board).report
     assert report is not None
     assert (report.kind, report.text, report.at) == (kind, "d", NOW - 2.0)
+
+
+def refused(counter: int) -> agent_pb2.SessionRequest:
+    said = outcome(agent_pb2.OUTCOME_KIND_REFUSED, "older than the newest seen")
+    said.outcome.code = "stale-token"
+    said.outcome.token.counter = counter
+    return said
+
+
+def test_fc_d10_a_stale_order_that_the_agent_refused_is_kept_beside_its_report(board: Board, woken: Listener) -> None:
+    board.attached("h1", "c1", 1, hello(), 0.0, NOW)
+    board.message("h1", "c1", 1, started(), 0.0, NOW)
+    said = board.sightings["h1"].report
+    woken.hosts.clear()
+    board.message("h1", "c1", 1, refused(6), 0.0, NOW + 1)
+    assert (board.sightings["h1"].report, woken.hosts[-1]) == (said, "h1")
+    (order,) = board.refused.values()
+    assert (order.token, order.why, order.at) == (Token(epoch=1, counter=6), "older than the newest seen", NOW + 1)
+    assert order.by == "its agent (session on c1)"
+    board.message("h1", "c1", 1, refused(7), 0.0, NOW + 2)  # the present one: the planner must hear of it
+    report = board.sightings["h1"].report
+    assert report is not None
+    assert report.kind is ReportKind.REFUSED
+
+
+def test_fc_d10_refused_orders_are_bounded_and_the_first_word_stands(board: Board) -> None:
+    board.attached("h1", "c1", 1, hello(), 0.0, NOW)
+    for counter in range(REFUSED_MOST + 5):
+        board.message("h1", "c1", 1, refused(counter), 0.0, NOW + counter)
+        board.message("h1", "c1", 1, refused(counter), 0.0, NOW + 9999)
+    assert len(board.refused) == REFUSED_MOST
+    assert [(token.counter, order.at) for (_, token), order in board.refused.items()] == [
+        (counter, NOW + counter) for counter in range(5, REFUSED_MOST + 5)
+    ]
 
 
 def test_an_outcomes_long_text_is_marked_as_cut_and_its_boot_id_proves_nothing(board: Board) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2
+from hostler_contract.pb.hostler.v1 import agent_pb2, peer_pb2, work_pb2
+from hostler_contract.work import Token
 from hostler_coordinator.board import Board
 from hostler_coordinator.relay import RelayBrokenError, RelaySettings, RelayUplink, Router, UplinkKeeper
 from hostler_coordinator.sessions import LocalUplink, Sessions, SessionSettings
@@ -181,6 +182,25 @@ def test_detached_and_heard_arrive(router: Router, board: Board, clock: HandCloc
     gone = peer_pb2.RelayedFromAgent(host_id="h1", session=1, detached=peer_pb2.Detached(reason="left"))
     router.receive(link, peer_pb2.RelayRequest(messages=[gone]))
     assert not board.sightings["h1"].connected
+
+
+def test_fc_d10_refused_orders_arrive_dated_by_the_leaders_clock_and_bounded(
+    router: Router, board: Board, clock: HandClock
+) -> None:
+    link = router.join("c2")
+    token = work_pb2.Token(epoch=1, counter=7)
+    said = peer_pb2.RefusedOrder(
+        host_id="h1", task_id="c/h1", token=token, order="BMC cycle", by="c2", why="x" * 9000, age_s=3
+    )
+    router.receive(link, peer_pb2.RelayRequest(refused=[said, said]))
+    (order,) = board.refused.values()
+    assert (order.host, order.task_id, order.token) == ("h1", "c/h1", Token(epoch=1, counter=7))
+    assert (order.order, order.by, order.at, len(order.why)) == ("BMC cycle", "c2", NOW - 3, 500)
+    odd = peer_pb2.RefusedOrder(host_id="h1", token=work_pb2.Token(epoch=-1))
+    router.receive(link, peer_pb2.RelayRequest(refused=[odd]))
+    assert (len(board.refused), board.unreadable) == (1, 1)
+    board.clear()
+    assert board.refused == {}
 
 
 def test_a_deposed_leader_lets_every_relay_go(router: Router) -> None:

@@ -9,8 +9,11 @@ import pytest
 from hostler_contract.campaigns import AuditRecord
 from hostler_contract.domains import Budget
 from hostler_contract.hosts import HoldKind
+from hostler_contract.pb.hostler.v1 import audit_pb2
+from hostler_contract.work import Token
 from hostler_coordinator.enact import audit_id
 from hostler_coordinator.fsck import problems
+from hostler_coordinator.live import RefusedOrder
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import BadField, Refused, Unavailable
 from hostler_coordinator.service.audit import AuditFilter, AuditService
@@ -79,6 +82,7 @@ async def test_without_the_store_the_audit_is_unavailable(office: Office, audit:
 async def test_fc_d10_who_did_this_names_person_or_rule_with_time_host_reason_and_result(
     office: Office, audit: AuditService
 ):
+    """X submits, Y raises the budget, Z spares one host, the rule goes to a BMC, an old leader's order is refused."""
     office.fleet(6)
     campaigns, fleet = CampaignService(office.desk()), FleetService(office.desk())
     office.budget("fabric/ib-a", Budget(count=1))
@@ -92,9 +96,19 @@ async def test_fc_d10_who_did_this_names_person_or_rule_with_time_host_reason_an
     office.hear_all()
     await office.turn()
     await fleet.add_hold(ZOE, request("gpu-002").selector, HoldKind.HANDS_OFF, "not this one", None, False)
+    old = office.task(campaign.id, "gpu-001").token
+    assert old is not None
+    claim = office.state.claim("h-gpu-001")
+    office.store.seed(claim.model_copy(update={"token": Token(epoch=old.epoch, counter=old.counter + 1)}))
+    office.now_s += 1.0
+    why = "a newer token has overtaken this intent"
+    order = RefusedOrder("h-gpu-001", f"{campaign.id}/h-gpu-001", old, "BMC cycle", "the power worker of c0", why, NOON)
+    office.refused[order.host, order.token] = order
+    await office.turn()
     with pytest.raises(Refused):
         await fleet.rebind(ZOE, "gpu-003", "SN-9", None, "oops", False)
-    page, _ = await audit.list(0, "", AuditFilter())
+    after_leader_change = AuditService(office.desk())
+    page, _ = await after_leader_change.list(0, "", AuditFilter())
     told = [(entry.actor, entry.action, entry.host, entry.reason, entry.result) for entry in page]
     rule = f"rule of campaign {campaign.id} (alice)"
     assert ("alice", "campaign.submit", "", "new kernel", "done") in told
@@ -102,6 +116,8 @@ async def test_fc_d10_who_did_this_names_person_or_rule_with_time_host_reason_an
     assert ("zoe", "hold.add", "gpu-002", "not this one", "done") in told
     assert ("zoe", "host.rebind", "gpu-003", "oops", "refused") in told
     assert (rule, "host.power-cycle", "gpu-001", "the agent hangs: silent before it was let go", "asked") in told
+    assert told.count((rule, "host.order", "gpu-001", why, "refused")) == 1
+    assert all(NOON <= entry.at <= office.now_s for entry in page)
     mine, _ = await audit.list(0, "", AuditFilter(actor="rule"))
     assert {entry.actor for entry in mine} == {rule}
     room, _ = await audit.list(0, "", AuditFilter(action="campaign"))
@@ -110,3 +126,10 @@ async def test_fc_d10_who_did_this_names_person_or_rule_with_time_host_reason_an
     assert {entry.host for entry in host} == {"gpu-001"}
     ours, _ = await audit.list(0, "", AuditFilter(campaign_id=campaign.id))
     assert {entry.campaign_id for entry in ours} == {campaign.id}
+
+
+def test_fc_d10_nobody_is_offered_a_way_to_change_the_audit():
+    service = audit_pb2.DESCRIPTOR.services_by_name["AuditService"]
+    assert sorted(method.name for method in service.methods) == ["ExportAudit", "ListAudit"]
+    asked = [one for message in audit_pb2.DESCRIPTOR.message_types_by_name.values() for one in message.fields]
+    assert "AuditRecord" not in {one.message_type.name for one in asked if one.message_type}
