@@ -16,6 +16,10 @@ from hostler_agent.session import Heartbeat, HeartbeatReply, Hello, Outgoing, Re
 from hostler_contract.hosts import Condition, HostFacts
 
 UNANSWERED_MAX = 64
+WORKING_SPAN_S = 1.0
+WORKING_CAP_S = 5.0
+"""A host at work comes back this soon, whatever span and cap say: budgets keep such hosts few, and one that stays away
+may be rescued through its BMC though it lives."""
 INTERVAL_MIN_S = 0.1
 INTERVAL_MAX_S = 300.0
 
@@ -117,7 +121,12 @@ class Attachment:
 
     def _back_off_s(self, failures: int) -> float:
         settings = self._settings
-        return full_jitter_s(failures, self._chance, first_s=settings.backoff_first_s, cap_s=settings.backoff_cap_s)
+        cap_s = min(settings.backoff_cap_s, WORKING_CAP_S) if self._at_work else settings.backoff_cap_s
+        return full_jitter_s(failures, self._chance, first_s=settings.backoff_first_s, cap_s=cap_s)
+
+    @property
+    def _at_work(self) -> bool:
+        return self._board.situation.entry.order is not None
 
     async def _serve(self, session: Session) -> float:
         """Live on one stream until it ends; return how long to stay away."""
@@ -136,6 +145,8 @@ class Attachment:
             await asyncio.gather(*tasks, return_exceptions=True)
             await session.close()
             self._board.update(attached=False, pulled=False, go=None)
+        if self._at_work:
+            span_s = min(span_s, WORKING_SPAN_S)
         self._log.info("stream ended", reason=why, within_s=span_s)
         return self._chance.uniform(0.0, span_s)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from pydantic import BaseModel, ValidationError
@@ -37,6 +37,7 @@ from hostler_contract.pb.hostler.v1 import agent_pb2
 from hostler_contract.pb.hostler.v1.agent_pb2_grpc import AgentServiceStub
 
 MESSAGE_MAX_BYTES = 1 << 20
+T = TypeVar("T")
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
 Stream = Any
 """grpc.aio.StreamStreamCall[SessionRequest, SessionResponse]; the generic is not subscriptable at run time."""
@@ -120,7 +121,7 @@ class GrpcSession:
 
     async def _read(self) -> agent_pb2.SessionResponse:
         try:
-            response = await self._call.read()
+            response = await left_alone(self._call.read())
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError) as error:
             if _cancelled_from_outside(error):
                 raise
@@ -185,7 +186,7 @@ class GrpcCoordinators:
         """Say hello and wait for the welcome."""
         call: Stream = AgentServiceStub(channel).Session()
         await call.write(to_request(hello()))
-        response = await call.read()
+        response = await left_alone(call.read())
         if response is EOF:
             code, details = await call.code(), await call.details()
             msg = f"{code.name}: {details or 'stream ended before the welcome'}"
@@ -280,6 +281,22 @@ def _cancelled_from_outside(error: BaseException) -> bool:
     """A cancelled call raises CancelledError too; only a task that was itself cancelled must stay so."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+async def left_alone(reading: Awaitable[T]) -> T:
+    """What the read brings. When the caller is cancelled, the read goes on until its call ends.
+
+    A cancelled read of grpc.aio (1.85) would leave its core with nowhere to put what still arrives.
+    """
+    read = asyncio.ensure_future(reading)
+    read.add_done_callback(_seen)
+    return await asyncio.shield(read)
+
+
+def _seen(read: asyncio.Future[Any]) -> None:
+    """Look at how it ended, so that asyncio does not warn: its call has ended, and that is all it can say."""
+    if not read.cancelled():
+        read.exception()
 
 
 def describe(error: BaseException) -> str:

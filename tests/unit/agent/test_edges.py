@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
 import socket
 from collections import Counter
@@ -13,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from hostler_agent.backoff import full_jitter_s
 from hostler_agent.board import Board
-from hostler_agent.client import classify, from_response, to_request
+from hostler_agent.client import classify, from_response, left_alone, to_request
 from hostler_agent.config import ConfigError, Settings, load_settings
 from hostler_agent.metrics import BoardCollector
 from hostler_agent.notify import SystemdNotifier
@@ -164,8 +166,22 @@ def test_systemd_is_told(tmp_path: Path) -> None:
         notifier.close()
 
 
-def test_without_systemd_nothing_happens() -> None:
-    SystemdNotifier("").alive()
+def test_without_systemd_no_socket_is_opened_and_nothing_is_said() -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    notifier = SystemdNotifier("")
+    notifier.alive()
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+async def test_a_read_is_left_alone_when_its_caller_is_cancelled() -> None:
+    reading = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(left_alone(reading))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not reading.done()
+    reading.set_exception(SessionLostError("the call has ended"))  # nobody looks at it, and nothing warns
 
 
 def test_metrics_say_what_the_board_says() -> None:
