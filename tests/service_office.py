@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import CampaignRequest, Limits, Selector
 from hostler_contract.hosts import BmcRef, Condition, HostRecord, Usability
-from hostler_contract.views import BmcProbe, BmcVerb
+from hostler_contract.views import BmcProbe, BmcSeen, BmcVerb
 from hostler_contract.work import Token
 from hostler_coordinator.draft import Draft
 from hostler_coordinator.enact import enact
@@ -46,6 +46,7 @@ class Office:
         self.woken = 0
         self.waits: list[float] = []
         self.probes: list[tuple[str, BmcVerb]] = []
+        self.bmc_seen: BmcSeen | None = None
         self.parts = StatusParts(coordinator="coord-1", leader="coord-1", leader_since=self.leader_since)
         self._ids = count(1)
 
@@ -90,7 +91,7 @@ class Office:
 
     async def _probe(self, host: HostRecord, verb: BmcVerb) -> BmcProbe:
         self.probes.append((host.name, verb))
-        return BmcProbe(power="on", at=self.now_s)
+        return BmcProbe(power="on", at=self.now_s, bmc_seen=self.bmc_seen)
 
     # -- the fleet ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hostler_contract.campaigns import CampaignState
-from hostler_contract.views import AuditEntry, HostWhy
+from hostler_contract.views import AuditEntry, BmcSeen, HostWhy
 from hostler_coordinator.cli.certificates import expiry_warning
 from hostler_coordinator.cli.tables import Column, lay_out
 from unit.cli import stand_in
@@ -225,6 +225,27 @@ def test_fc_d09_ages_count_from_the_servers_clock_and_are_never_negative(
     assert any(f"{age} s" in heard for age in range(3, 12))
     held = cli("hold", "add", "gpu-001", "--reason", "x", "--until", "4h", "-o", "json").json()[0]
     assert abs(datetime.fromisoformat(held["until"]).timestamp() - now - 4 * 3600) < 30
+
+
+def test_fc_b06_and_b18_the_chosen_system_and_what_its_model_does_wrong_are_shown(
+    cli: Cli, fleet: stand_in.Fleet
+) -> None:
+    seen = BmcSeen(
+        system="/redfish/v1/Systems/System_0",
+        system_uuid="U-1",
+        chosen_by="the UUID",
+        manufacturer="Dell",
+        model="R750",
+        at=1_800_000_000.0,
+        graceful="gpu-003: graceful not honoured: off 0.4 s after a soft off",
+    )
+    fleet.hosts["gpu-001"] = stand_in.make_host(1, system_uuid="U-1", bmc_seen=seen)
+    shown = " ".join(cli("host", "show", "gpu-001").out.split())
+    assert "/redfish/v1/Systems/System_0, UUID U-1 (chosen by the UUID, 2027-01-15 08:00:00Z)" in shown
+    assert "Dell R750" in shown
+    assert "not sent to this model: gpu-003: graceful not honoured" in shown
+    document = cli("host", "show", "gpu-001", "-o", "json").json()
+    assert document["bmc_seen"] == seen.model_dump(mode="json")
 
 
 def test_fc_d12_a_host_shutting_down_is_never_shown_as_on(cli: Cli, fleet: stand_in.Fleet) -> None:

@@ -209,6 +209,17 @@ def test_files_that_cannot_be_used(content: bytes, says: str) -> None:
         parse_inventory(content)
 
 
+def test_fc_b06_the_uuid_of_the_hosts_own_system_is_taken_in_and_its_change_is_shown() -> None:
+    uuid = "4c4c4544-0051-3010-8046-b4c04f4b5a32"
+    (host,) = records(f"- {{name: a, serial: S1, system_uuid: {uuid}}}".encode())
+    assert host.system_uuid == uuid
+    (change,) = changes(f"- {{name: gpu-001, serial: SN0001, system_uuid: {uuid}}}".encode())
+    assert change.fields == (f"system_uuid: (none) -> {uuid}",)
+    for bad in ("x", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"):
+        (problem,) = problems(f"- {{name: a, serial: S1, system_uuid: {bad}}}".encode())
+        assert problem.field == "line 1: system_uuid"
+
+
 def test_a_form_that_does_not_exist() -> None:
     with pytest.raises(BadField, match="no form of inventory"):
         parse_inventory(YAML, "toml")

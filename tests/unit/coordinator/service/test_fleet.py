@@ -9,7 +9,7 @@ import pytest
 from hostler_contract.campaigns import Selector
 from hostler_contract.domains import Budget, CauseKind
 from hostler_contract.hosts import BmcRef, HoldKind
-from hostler_contract.views import BmcVerb
+from hostler_contract.views import BmcSeen, BmcVerb
 from hostler_contract.work import TaskState
 from hostler_coordinator.fsck import problems
 from hostler_coordinator.ports import StoreUnavailableError
@@ -251,6 +251,39 @@ async def test_probe_asks_the_bmc_and_holds_keep_the_led_alone(office: Office, f
     with pytest.raises(Refused):
         await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE)
     assert len(office.probes) == 3
+
+
+async def test_fc_b06_a_probe_stores_what_nobody_knew_and_overwrites_nothing(office: Office, fleet: FleetService):
+    office.fleet(1)
+    first = BmcSeen(system="/redfish/v1/Systems/System_0", system_uuid="U-1", chosen_by="the UUID", model="DGX")
+    office.bmc_seen = first
+    await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE)
+    host = await fleet.get_host("gpu-001")
+    assert host.bmc_seen == first.model_copy(update={"at": NOON})
+    assert office.actions_audited() == [("alice", "host.bmc-facts", "done")]
+    office.bmc_seen = first.model_copy(update={"system": "/redfish/v1/Systems/HGX_Baseboard_0"})
+    await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE)
+    assert (await fleet.get_host("gpu-001")).bmc_seen == host.bmc_seen
+    office.store.fail_with = StoreUnavailableError("no quorum", NOON)
+    office.store.remove("bmcfacts/h-gpu-001")
+    assert (await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE)).power == "on"
+
+
+async def test_fc_b06_a_rebind_or_a_removal_forgets_what_the_bmc_told(office: Office, fleet: FleetService):
+    office.fleet(2)
+    office.bmc_seen = BmcSeen(system="/redfish/v1/Systems/System_0")
+    for name in ("gpu-001", "gpu-002"):
+        await fleet.probe_bmc(ALICE, name, BmcVerb.POWER_STATE)
+    await fleet.rebind(ALICE, "gpu-001", "SN-gpu-001", None, "looked at it", True)
+    assert (await fleet.get_host("gpu-001")).bmc_seen is not None
+    office.now_s += 1.0
+    await fleet.rebind(ALICE, "gpu-001", "SN-gpu-001", None, "the same board, looked at it", False)
+    assert (await fleet.get_host("gpu-001")).bmc_seen is None
+    entry = office.store.audit_entries[-1]
+    assert (entry.actor, entry.action, entry.reason) == ("alice", "host.bmc-facts", "the same board, looked at it")
+    await fleet.remove(ALICE, "gpu-002", "", False)
+    assert not [path for path in office.state.paths() if path.startswith("bmcfacts/")]
+    assert problems(office.state) == []
 
 
 async def test_notes_are_kept_bounded_and_audited(office: Office, fleet: FleetService):
