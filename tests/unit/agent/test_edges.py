@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 from collections import Counter
@@ -167,10 +166,10 @@ def test_systemd_is_told(tmp_path: Path) -> None:
 
 
 def test_without_systemd_no_socket_is_opened_and_nothing_is_said() -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     notifier = SystemdNotifier("")
     notifier.alive()
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 async def test_a_read_is_left_alone_when_its_caller_is_cancelled() -> None:
