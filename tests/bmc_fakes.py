@@ -19,6 +19,9 @@ from hostler_coordinator.bmc.answers import (
     Verb,
 )
 from hostler_coordinator.bmc.clock import Timing
+from hostler_coordinator.bmc.cycle import power_cycle
+from hostler_coordinator.bmc.pacing import Pacing
+from hostler_coordinator.bmc.walk import CycleResult, CycleSettings, EvidenceKind
 from hostler_coordinator.bmc.worker_process import Confirm
 
 EPOCH_S = 1_700_000_000.0
@@ -55,6 +58,7 @@ class InMemoryBmc:
     """A `PowerCaller`: one machine with power, and faults as switches.
 
     `statuses` are answers that are told once each, before the truth; `told` rewrites every later status answer.
+    `refuses` are answers to verbs that are not sent at all; `ordered_of` is what each order's caller knew of the machine.
     """
 
     clock: JumpingClock
@@ -69,6 +73,8 @@ class InMemoryBmc:
     latency_s: float = 0.1
     conditions: frozenset[Condition] = frozenset()
     machine: Machine = field(default_factory=Machine)
+    refuses: dict[Verb, BmcAnswer] = field(default_factory=dict)
+    ordered_of: list[Machine] = field(default_factory=list)
     sent: list[tuple[float, Verb]] = field(default_factory=list)
     boots: int = 0
     _due: tuple[float, PowerState] | None = None
@@ -85,7 +91,10 @@ class InMemoryBmc:
     ) -> BmcAnswer:
         await self.clock.timing().sleep(self.latency_s)
         self._settle()
+        if verb in self.refuses:
+            return self.refuses[verb]
         if verb.destructive:
+            self.ordered_of.append(target.known)
             return await self._order(verb, confirm)
         if verb in self.faults:
             return BmcAnswer(ok=False, verb=verb, fault=self.faults[verb], text="made to fail")
@@ -158,3 +167,15 @@ def no_after(orders: int, why: str = "the host came back by itself") -> Confirm:
         return Confirmation(ok=asked <= orders, why_not="" if asked <= orders else why)
 
     return confirm
+
+
+async def cycle(
+    bmc: InMemoryBmc, confirm: Confirm = yes, where: BmcTarget | None = None, **settings: object
+) -> CycleResult:
+    timing = bmc.clock.timing()
+    wanted = dataclasses.replace(CycleSettings(), **settings)  # type: ignore[arg-type]
+    return await power_cycle(bmc, where or target(), wanted, confirm, Pacing(timing=timing), timing=timing)
+
+
+def kinds(result: CycleResult) -> list[EvidenceKind]:
+    return [fact.kind for fact in result.evidence]

@@ -98,9 +98,12 @@ async def test_fc_b18_the_model_is_read_and_an_off_at_once_after_a_soft_off_is_n
     told = await bmc_pool.call(machine.target, Verb.MACHINE)
     assert told.machine.of_model
     asked: list[str] = []
-    settings = dataclasses.replace(
-        QUICK_WALK, soft_s=20.0, min_soft_s=60.0, force=False, soft_off_broken=lambda model: asked.append(model) or ""
-    )
+
+    def broken(model: str) -> str:
+        asked.append(model)
+        return ""
+
+    settings = dataclasses.replace(QUICK_WALK, soft_s=20.0, min_soft_s=60.0, force=False, soft_off_broken=broken)
     result = await cycled(bmc_pool, machine.target, settings)
     assert result.outcome is Outcome.CYCLED
     assert asked == [told.machine.of_model]

@@ -51,7 +51,8 @@ async def test_fc_d05_four_campaigns_that_stand_still_each_say_it_in_one_line_an
     campaigns = CampaignService(office.desk())
 
     async def submitted(key: str, host: str, **more: object) -> str:
-        campaign, _ = await campaigns.submit(ALICE, key, request(host, **more), 0, "", False)
+        asked = request(host, **more)  # type: ignore[arg-type]
+        campaign, _ = await campaigns.submit(ALICE, key, asked, 0, "", False)
         return campaign.id
 
     holder = await submitted("k0", "gpu-003")
