@@ -58,7 +58,7 @@ class InMemoryBmc:
     """A `PowerCaller`: one machine with power, and faults as switches.
 
     `statuses` are answers that are told once each, before the truth; `told` rewrites every later status answer.
-    `refuses` are answers to verbs that are not sent at all; `ordered_of` is what each order's caller knew of the machine.
+    `refuses` are answers to verbs that are not sent at all; `ordered_of` is what each order's caller knew of it all.
     """
 
     clock: JumpingClock
