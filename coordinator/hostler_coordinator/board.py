@@ -192,7 +192,8 @@ class Board:
             return False
         if report.kind is ReportKind.REFUSED and report.code == STALE_TOKEN:
             by = f"its agent (session on {seen.via})"
-            order = RefusedOrder(seen.host, report.task_id, report.token, "order", by, report.text, at)
+            task_id, why = (_CONTROLS.sub(" ", text)[:FACT_CHARACTERS_MAX] for text in (report.task_id, report.text))
+            order = RefusedOrder(seen.host, task_id, report.token, "order", by, why, at)
             self.order_refused(order)
             if seen.report is not None and seen.report.token > report.token:
                 return True  # a word on an order of before says nothing about the present one

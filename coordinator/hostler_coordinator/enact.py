@@ -319,7 +319,8 @@ def _note_power(draft: Draft, world: World, action: NotePower) -> None:
 def _note_refusal(draft: Draft, world: World, order: RefusedOrder) -> None:
     """Written once per host and token: the claim keeps the newest."""
     draft.put(draft.claim(order.host).model_copy(update={"refused": order.token}))
-    campaign = order.task_id.partition("/")[0]
+    named = order.task_id.partition("/")[0]
+    campaign = named if named in world.state.campaigns else ""
     detail = f"{order.order} of task {order.task_id}, token {order.token}, by {order.by}; at {format_instant(order.at)}"
     _audit(
         draft,

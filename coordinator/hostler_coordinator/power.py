@@ -120,6 +120,7 @@ class PowerWorker:
         self._reports: dict[str, PowerReport] = {}
         self._walks: dict[str, asyncio.Task[None]] = {}
         self._switched_off: set[str] = set()
+        self._off_seen: set[str] = set()
 
     def reports(self) -> dict[str, PowerReport]:
         """Newest report by task id."""
@@ -132,6 +133,7 @@ class PowerWorker:
             return
         self._say(PowerReport(task_id, intent.token, PowerResult.WORKING, self._clock.now()))
         self._switched_off.discard(task_id)
+        self._off_seen.discard(task_id)
         walk = asyncio.get_running_loop().create_task(self._walk(task_id, host, intent), name=f"power-{task_id}")
         self._walks[task_id] = walk
         walk.add_done_callback(lambda _: self._walks.pop(task_id, None) if self._walks.get(task_id) is walk else None)
@@ -139,9 +141,9 @@ class PowerWorker:
     async def close(self) -> None:
         """The term is over: end every walk that has changed nothing.
 
-        One that has sent its off goes on to its `on`, as long as this process lives: `on` can be repeated safely, and
-        no successor acts before this intent and its BMC session have expired for certain. Should we die as well, the
-        next leader takes the goal over.
+        One that has sent its off, soft or hard, goes on to its `on`, as long as this process lives: `on` can be
+        repeated safely, and no successor acts before this intent and its BMC session have expired for certain. Should
+        we die as well, the next leader takes the goal over.
         """
         idle = [walk for task_id, walk in self._walks.items() if task_id not in self._switched_off]
         for walk in idle:
@@ -155,8 +157,11 @@ class PowerWorker:
         self._woken()
 
     def _show(self, host: HostRecord, task_id: str, evidence: WalkEvidence) -> None:
-        if evidence.verb is Verb.OFF or evidence.kind is Seen.OFF_SEEN:
+        ordered = evidence.kind in {Seen.ACCEPTED, Seen.NOT_ACCEPTED} and evidence.verb in {Verb.OFF, Verb.SOFT}
+        if ordered or evidence.kind is Seen.OFF_SEEN:
             self._switched_off.add(task_id)
+        if evidence.kind is Seen.OFF_SEEN:
+            self._off_seen.add(task_id)
         self._say(_grown(self._reports[task_id], host, evidence))
 
     async def _walk(self, task_id: str, host_id: str, intent: PowerIntent) -> None:
@@ -210,7 +215,7 @@ class PowerWorker:
         except StoreUnavailableError as error:
             return Confirmation(ok=False, why_not=f"the store cannot be asked: {error.reason}")
         why_not = "a newer token has overtaken this intent"
-        if task_id not in self._switched_off:  # what makes up for our own off is sent whatever this says
+        if task_id not in self._off_seen:  # what makes up for our own off is sent whatever this says
             order, by = f"BMC {intent.verb.value}", f"the power worker of {intent.leader}"
             self._refused(RefusedOrder(host_id, task_id, intent.token, order, by, why_not, now))
         return Confirmation(ok=False, why_not=why_not)

@@ -30,7 +30,7 @@ def choose_system(
         if len(fitting) > 1:
             raise BmcFaultError(
                 FaultClass.IDENTITY,
-                f"{len(fitting)} systems match by {what}: {', '.join(fitting)}; give the inventory the system's UUID",
+                f"{len(fitting)} systems match by {what}: {', '.join(fitting)}; give its system_uuid in the inventory",
             )
         if fitting:
             path, system = fitting[0], found[fitting[0]]
@@ -76,7 +76,7 @@ def _refuse_other_uuid(path: str, system: dict[str, Any], target: BmcTarget) -> 
     if target.system_uuid is not None and isinstance(told, str) and told and not same_uuid(target.system_uuid, told):
         raise BmcFaultError(
             FaultClass.IDENTITY,
-            f"no system has the inventory's UUID {target.system_uuid}; {path} says {told}: correct the inventory",
+            f"no system has the inventory's UUID {target.system_uuid}; {path} says {told}: correct system_uuid in the inventory",
         )
 
 

@@ -191,7 +191,7 @@ async def test_fc_b06_the_choice_is_told_with_its_rule_and_the_model(
     swapped = dataclasses.replace(known, system_uuid="11111111-2222-3333-4444-555555555555"[::-1])
     answer = await bmc_pool.call(swapped, Verb.STATUS)
     assert answer.fault is FaultClass.IDENTITY
-    assert "correct the inventory" in answer.text
+    assert "correct system_uuid in the inventory" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -383,6 +383,42 @@ async def test_a_walk_that_has_switched_off_ends_on_although_its_leader_was_depo
     assert report.on_seen
 
 
+async def test_fc_b14_a_soft_off_that_was_sent_is_followed_to_its_on_although_its_leader_was_deposed() -> None:
+    at = await scene()
+    at.worker._settings = replace(AT_ONCE, soft_s=600.0)
+
+    async def depose() -> None:
+        while Verb.SOFT not in at.bmc.orders():  # noqa: ASYNC110 - between two steps of the walk, which tells nobody
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        at.fleet.store.leading = False
+        at.bmc.obeys.discard(Verb.OFF)
+
+    watching = asyncio.create_task(depose())
+    at.worker.begin(at.task.id, HOST, at.intent)
+    await watching
+    await at.worker.close()
+    assert (await at.walked()).on_seen
+    assert (at.bmc.orders(), at.refused) == ([Verb.SOFT, Verb.ON], [])
+
+
+async def test_fc_d10_a_hard_off_that_is_refused_after_a_soft_one_is_a_refused_order() -> None:
+    at = await scene()
+    at.worker._settings = replace(AT_ONCE, soft_s=0.2, poll_s=0.01, resend_s=0.05)
+    at.bmc.obeys.discard(Verb.SOFT)
+
+    async def depose() -> None:
+        while Verb.SOFT not in at.bmc.orders():  # noqa: ASYNC110 - between two steps of the walk, which tells nobody
+            await asyncio.sleep(0)
+        at.fleet.store.leading = False
+
+    watching = asyncio.create_task(depose())
+    report = await at.walked()
+    await watching
+    assert (report.result, at.bmc.orders()) == (PowerResult.CANCELLED, [Verb.SOFT])
+    assert [order.token for order in at.refused] == [at.intent.token]
+
+
 async def test_a_walk_that_has_sent_nothing_ends_with_its_leader() -> None:
     at = await scene()
     at.worker.begin(at.task.id, HOST, at.intent)
