@@ -57,16 +57,20 @@ class Board:
 
     Events carry `via` (the coordinator that holds the session), the session's number there, and `age_s`, the seconds
     since it was heard; `now` is the leader's clock, epoch seconds. The session that opened last wins: events of any
-    other are ignored. `changed(host)` is called for what may matter to the engine: attach, detach, pull, report, new
-    condition; never for a plain heartbeat. `refused` holds overtaken orders that were refused where they would have
-    acted: by agents, by our own power worker, by other coordinators'. `unreadable` counts what a newer agent said that
-    this version does not know.
+    other are ignored. `changed(host)` is called for what the engine may have to act on: attach, pull, started, outcome,
+    new condition; `noted(host)` for what can wait for its next look: a step of the work, a detach; neither is for a
+    plain heartbeat. `refused` holds overtaken orders that were refused where they would have acted: by agents, by our
+    own power worker, by other coordinators'. `unreadable` counts what a newer agent said that this version does not
+    know.
     """
 
-    def __init__(self, changed: Callable[[str], None] = _nobody_listens) -> None:
+    def __init__(
+        self, changed: Callable[[str], None] = _nobody_listens, noted: Callable[[str], None] = _nobody_listens
+    ) -> None:
         self.sightings: dict[str, Sighting] = {}
         self.refused: dict[tuple[str, Token], RefusedOrder] = {}
         self.changed = changed
+        self.noted = noted
         self.unreadable = 0
 
     def clear(self) -> None:
@@ -106,9 +110,13 @@ class Board:
                     return
             case "pull":
                 seen.wants_work = True
-            case "started" | "progress" | "outcome":
+            case "started" | "outcome":
                 if not self._take_report(seen, request, at):
                     return
+            case "progress":
+                if self._take_report(seen, request, at):
+                    self.noted(host)
+                return
             case "hello":
                 self._take_hello(seen, request.hello)
             case _:
@@ -146,7 +154,7 @@ class Board:
     def _disconnect(self, seen: Sighting) -> None:
         seen.connected = False
         seen.wants_work = False
-        self.changed(seen.host)
+        self.noted(seen.host)
 
     def _current(self, host: str, via: str, session: int) -> Sighting | None:
         seen = self.sightings.get(host)

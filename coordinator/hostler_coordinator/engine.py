@@ -135,6 +135,10 @@ class Engine:
             self._fresh.add(host)
         self._news.set()
 
+    def note(self, host: str) -> None:
+        """Something was heard of this host that nobody waits for: the next look takes it in."""
+        self._fresh.add(host)
+
     @property
     def aside(self) -> tuple[PutAside, ...]:
         """Decisions that the store cannot take: a person should look."""

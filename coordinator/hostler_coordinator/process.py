@@ -96,7 +96,7 @@ class Coordinator:
         )
         self._pulse = asyncio.Event()
         self._store = EtcdStore(self._client, settings.prefix, self._clock, self._news)
-        self._board = Board(self._news)
+        self._board = Board(changed=self._news, noted=self._noted)
         self._sessions = Sessions(self._session_settings(), self._clock.now, self._host_name)
         self._router = Router(settings.name, self._board, self._sessions, self._clock.now, self._term)
         self._tls = settings.tls
@@ -304,6 +304,11 @@ class Coordinator:
             self._engine.wake(host)
         pulse, self._pulse = self._pulse, asyncio.Event()
         pulse.set()
+
+    def _noted(self, host: str) -> None:
+        """Something was heard of this host that can wait for the engine's next look."""
+        if self._engine is not None:
+            self._engine.note(host)
 
     async def _changed(self, limit_s: float) -> None:
         with contextlib.suppress(TimeoutError):

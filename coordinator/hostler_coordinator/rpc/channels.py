@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -69,13 +70,42 @@ class Tls:
         return grpc.ssl_server_certificate_configuration([(self.key, self.certificate)], self.authority)
 
 
+class Renewal:
+    """Hands gRPC a configuration when the certificate is another than the one served; called in gRPC's threads.
+
+    A new configuration for every handshake would end the process: gRPC's core (1.85) swaps it without a lock, and two
+    handshakes that swap at the same time use freed memory. So there is a swap for a renewal only, by one of them.
+    """
+
+    def __init__(self, current: Callable[[], Tls]) -> None:
+        self._current = current
+        self._swapping = threading.Lock()
+        self.served = current()
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return None to keep what is served. What `current` raises leaves the old certificate in place, too."""
+        if not self._swapping.acquire(blocking=False):
+            return None
+        try:
+            newest = self._current()
+            if newest == self.served:
+                return None
+            self.served = newest
+            return newest.configuration()
+        finally:
+            self._swapping.release()
+
+
 def server_credentials(current: Callable[[], Tls]) -> grpc.ServerCredentials:
     """Mutual TLS. `current` is asked before each handshake, in a thread of gRPC's: certificates may be renewed.
 
     It must be quick; what it raises leaves the old certificate in place.
     """
+    renewal = Renewal(current)
     return grpc.dynamic_ssl_server_credentials(
-        current().configuration(), lambda: current().configuration(), require_client_authentication=True
+        renewal.served.configuration(),
+        renewal,  # type: ignore[arg-type]  # the stubs forget that None keeps what is served
+        require_client_authentication=True,
     )
 
 

@@ -58,8 +58,13 @@ def woken() -> Listener:
 
 
 @pytest.fixture
-def board(woken: Listener) -> Board:
-    return Board(changed=woken)
+def noted() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def board(woken: Listener, noted: Listener) -> Board:
+    return Board(changed=woken, noted=noted)
 
 
 def seen(board: Board) -> Sighting:
@@ -133,7 +138,9 @@ def test_report_numbers_grow_so_that_a_repetition_is_answered_again(board: Board
         (agent_pb2.STEP_POST_BOOT, ReportKind.POST_BOOT),
     ],
 )
-def test_every_step_has_its_report(board: Board, step: agent_pb2.Step, kind: ReportKind) -> None:
+def test_every_step_has_its_report_and_wakes_nobody(
+    board: Board, woken: Listener, noted: Listener, step: agent_pb2.Step, kind: ReportKind
+) -> None:
     attach(board)
     progress = agent_pb2.Progress(task_id="c/h1", token=TOKEN, step=step, detail="d")
     board.message("h1", "a", 1, agent_pb2.SessionRequest(progress=progress), 2.0, NOW)
@@ -141,6 +148,7 @@ def test_every_step_has_its_report(board: Board, step: agent_pb2.Step, kind: Rep
     report = seen(board).report
     assert report is not None
     assert (report.kind, report.text, report.at) == (kind, "d", NOW - 2.0)
+    assert (woken.hosts, noted.hosts) == (["h1"], ["h1"])
 
 
 def refused(counter: int) -> agent_pb2.SessionRequest:
@@ -224,7 +232,7 @@ def test_between_coordinators_the_attach_that_opened_last_wins(board: Board) -> 
     assert (seen(board).via, seen(board).connected, seen(board).wants_work) == ("c", True, False)
 
 
-def test_a_broken_relay_disconnects_its_sessions_only(board: Board, woken: Listener) -> None:
+def test_a_broken_relay_disconnects_its_sessions_only(board: Board, woken: Listener, noted: Listener) -> None:
     attach(board, via="a")
     board.attached("h2", "b", 1, hello(), 0.0, NOW)
     board.forget_via("a", NOW + 20)
@@ -232,7 +240,7 @@ def test_a_broken_relay_disconnects_its_sessions_only(board: Board, woken: Liste
     assert not seen(board).connected
     assert seen(board).heard_at == NOW
     assert board.sightings["h2"].connected
-    assert woken.hosts == ["h1", "h2", "h1"]
+    assert (woken.hosts, noted.hosts) == (["h1", "h2"], ["h1"])
 
     board.heard("h1", "a", 1, 0.0, NOW + 21)
     assert seen(board).heard_at == NOW
