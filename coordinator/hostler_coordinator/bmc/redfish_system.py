@@ -76,7 +76,7 @@ def _refuse_other_uuid(path: str, system: dict[str, Any], target: BmcTarget) -> 
     if target.system_uuid is not None and isinstance(told, str) and told and not same_uuid(target.system_uuid, told):
         raise BmcFaultError(
             FaultClass.IDENTITY,
-            f"no system has the inventory's UUID {target.system_uuid}; {path} says {told}: correct system_uuid in the inventory",
+            f"no system has the UUID {target.system_uuid}, {path} says {told}: correct system_uuid in the inventory",
         )
 
 

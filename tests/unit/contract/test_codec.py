@@ -112,6 +112,22 @@ def test_a_record_with_a_field_of_a_newer_version_is_read() -> None:
     assert codec.from_record(work.TaskRecord, raw).state is work.TaskState.ACTING
 
 
+def test_records_of_before_bmc_facts_were_kept_are_read() -> None:
+    claim = codec.from_record(hosts.Claim, b'{"schema_version":1,"host":"h","token":{"epoch":1,"counter":7},"at":5}')
+    assert claim.refused < claim.token
+    host = codec.from_record(hosts.HostRecord, b'{"schema_version":1,"id":"h","name":"gpu-1","enrolled_at":5}')
+    assert host.system_uuid == ""
+
+
+def test_what_a_bmc_told_comes_back_whole() -> None:
+    facts = hosts.BmcFacts(host="h", binding="redfish a:443 - -", system="/redfish/v1/Systems/1", model="R750", at=5.5)
+    assert codec.from_record(hosts.BmcFacts, codec.to_record(facts)) == facts
+    assert (facts.of_model, facts.model_copy(update={"manufacturer": "Dell"}).of_model) == ("R750", "Dell R750")
+    seen = views.BmcSeen(system=facts.system, model=facts.model, at=5.5, graceful="gpu-3: off at once")
+    host = views.Host(id="h", name="gpu-1", enrolled_at=5.0, system_uuid="U-1", bmc_seen=seen)
+    assert codec.from_message(views.Host, codec.to_message(host, fleet_pb2.Host)) == host
+
+
 def test_a_broken_record_is_named() -> None:
     with pytest.raises(codec.UnreadableRecordError, match="tasks/c/h"):
         codec.from_record(work.TaskRecord, b'{"cut', "tasks/c/h")
