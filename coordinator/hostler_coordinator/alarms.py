@@ -33,6 +33,17 @@ def store_alarm(since: str, reason: str) -> Alarm:
     )
 
 
+def aside_alarm(what: str, subject: str, since: str, reason: str) -> Alarm:
+    """A decision that the store cannot take, though it answers; others go on."""
+    return Alarm(
+        {"alertname": "HostlerDecisionPutAside", "severity": "critical", "subject": subject},
+        {
+            "summary": f"{what} of {subject} cannot be written since {since}: {reason}",
+            "description": "a record has grown too large for the store: raise etcd's --max-request-bytes or shorten it",
+        },
+    )
+
+
 def _dead_letters(world: World) -> dict[str, Alarm]:
     found: dict[str, Alarm] = {}
     for letter in world.state.dead_letters.values():

@@ -48,7 +48,10 @@ class Store(Protocol):
         ...
 
     async def commit(self, change: Change) -> Committed | Lost:
-        """One guarded transaction. Raises StoreUnavailableError; an unknown outcome is looked up before returning."""
+        """One guarded transaction; an unknown outcome is looked up before returning.
+
+        Raises StoreUnavailableError, and Refused (`change-too-large`) where the store answers but cannot take it.
+        """
         ...
 
     async def still_newest(self, host: str, token: Token) -> bool:

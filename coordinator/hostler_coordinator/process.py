@@ -237,7 +237,8 @@ class Coordinator:
         try:
             await engine.run()
         finally:
-            log.warning("leads no more", name=name, term=leadership.create_revision)
+            over = leadership.why_over
+            log.warning("leads no more", term=leadership.create_revision, cause=over.cause.value, reason=over.text)
             lost.cancel()
             self._leadership, self._engine = None, None
             self._metrics.leads.set(0)
@@ -273,6 +274,9 @@ class Coordinator:
         found: dict[str, alarms.Alarm] = {}
         if self._engine is not None and self.is_leader():
             found = alarms.alarms(self._engine.world(), self._engine.plan)
+            for put in self._engine.aside:
+                since = format_instant(put.since)
+                found[f"aside/{put.what}/{put.task}"] = alarms.aside_alarm(put.what, put.task, since, put.reason)
         trouble = self._store.unavailable
         if trouble is not None:
             found[f"store/{self._settings.name}"] = alarms.store_alarm(format_instant(trouble[0]), trouble[1])

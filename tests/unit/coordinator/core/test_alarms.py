@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hostler_contract.campaigns import CampaignState, ResolvedLimits
 from hostler_contract.work import DeadLetterState
-from hostler_coordinator.alarms import alarms
+from hostler_coordinator.alarms import alarms, aside_alarm
 from hostler_coordinator.policy import Policy
 from memory_fleet import Fleet
 
@@ -73,3 +73,15 @@ async def test_mass_silence_calls_a_person_once_per_domain() -> None:
         "mass-silence/fabric/ib-a": "HostlerMassSilence",
         "mass-silence/site/site": "HostlerMassSilence",
     }
+
+
+def test_a_decision_that_the_store_cannot_take_calls_a_person() -> None:
+    alarm = aside_alarm("Move", "c-1/gpu-001", "2026-01-01T00:00:00Z", "2.1 MiB are more than etcd takes")
+    assert alarm.labels == {
+        "alertname": "HostlerDecisionPutAside",
+        "severity": "critical",
+        "subject": "c-1/gpu-001",
+    }
+    assert alarm.annotations["summary"] == (
+        "Move of c-1/gpu-001 cannot be written since 2026-01-01T00:00:00Z: 2.1 MiB are more than etcd takes"
+    )
