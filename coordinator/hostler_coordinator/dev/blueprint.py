@@ -20,7 +20,7 @@ BMC_USERNAME = "ADMIN"
 
 def heartbeat_interval_s(shape: Shape) -> float:
     """What coordinators ask of agents."""
-    return 4.0 if shape.hosts > LARGE_FLEET_HOSTS else 1.0
+    return 5.0 if shape.hosts > LARGE_FLEET_HOSTS else 1.0
 
 
 def policy(shape: Shape) -> dict[str, float]:
@@ -29,10 +29,10 @@ def policy(shape: Shape) -> dict[str, float]:
     boot_allowance_s = max(4.0 * shape.boot_seconds + 8.0, 12.0)
     return {
         "heartbeat_interval_s": heartbeat_interval_s(shape),
-        "silence_s": 12.0 if large else 4.0,
+        "silence_s": 15.0 if large else 4.0,
         "dead_after_s": 30.0 if large else 15.0,
-        "leader_grace_s": 12.0 if large else 4.0,
-        "rescue_after_s": 15.0 if large else 6.0,
+        "leader_grace_s": 15.0 if large else 4.0,
+        "rescue_after_s": 18.0 if large else 6.0,
         "pull_timeout_s": 20.0,
         "stop_timeout_s": 8.0,
         "shutdown_timeout_s": boot_allowance_s,
