@@ -37,7 +37,7 @@ _OUTCOMES = {
 }
 
 STALE_TOKEN = "stale-token"  # noqa: S105  (an agent's word for an order that a newer one has overtaken)
-REFUSED_MOST = 1_000
+REFUSED_MOST = 200
 """Refused orders that are remembered; the oldest goes first."""
 
 _BOOT_ID = re.compile(r"[0-9A-Za-z-]{4,64}")

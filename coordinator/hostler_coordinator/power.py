@@ -64,6 +64,7 @@ _SHOWN = {Seen.OFF_SEEN: EvidenceKind.POWER_OFF_SEEN, Seen.ON_SEEN: EvidenceKind
 _FACTS = {field.name for field in dataclasses.fields(Machine)}
 _WALKS = {PowerVerb.CYCLE: cycle.power_cycle, PowerVerb.ON: cycle.power_on, PowerVerb.OFF: cycle.power_off}
 REPORTS_MOST = 10_000
+TEXT_CHARACTERS_MAX = 2_000
 STEPS_MOST = 40
 """Steps of one walk that are told; far fewer than the evidence kept of a task."""
 
@@ -193,8 +194,9 @@ class PowerWorker:
             bound.exception("power walk broke")
             self._fail(task_id, "power-broke", f"the power worker broke: {error}")
             return
-        bound.info("power walk ended", outcome=result.outcome.value, text=result.text)
-        self._say(self._report(self._reports[task_id], result))
+        report = self._report(self._reports[task_id], result)
+        bound.info("power walk ended", outcome=result.outcome.value, text=report.text)
+        self._say(report)
 
     def _fail(self, task_id: str, code: str, text: str, *, retry: bool = True) -> None:
         known = self._reports[task_id]
@@ -247,7 +249,7 @@ class PowerWorker:
             result=results.get(result.outcome, PowerResult.DONE),
             at=self._clock.now(),
             code=_CODES.get(result.fault, "power-failed") if result.fault is not None else "",
-            text=result.text,
+            text=_storable(result.text),
             off_seen=Seen.OFF_SEEN in seen,
             on_seen=Seen.ON_SEEN in seen,
             evidence=tuple(step.evidence for step in known.steps),
@@ -255,9 +257,14 @@ class PowerWorker:
         )
 
 
+def _storable(text: str) -> str:
+    """Firmware's words may hold what is no Unicode text, and any amount of it; a record must stay writable."""
+    return text[:TEXT_CHARACTERS_MAX].encode(errors="replace").decode()
+
+
 def _grown(report: PowerReport, host: HostRecord, fact: WalkEvidence) -> PowerReport:
     """The report with one more fact of its walk."""
-    text = fact.text or fact.kind.value.replace("_", " ")
+    text = _storable(fact.text) or fact.kind.value.replace("_", " ")
     kind = _SHOWN.get(fact.kind, EvidenceKind.NOTE)
     result = "failed" if fact.kind is Seen.NOT_ACCEPTED else "done"
     at = parse_instant(format_instant(fact.at))  # as it is stored, so that what is written down is known again

@@ -188,6 +188,13 @@ def chassis_reading(first_byte: int) -> tuple[PowerState, frozenset[Condition]]:
     return state, frozenset(condition for condition, bit in bits.items() if first_byte & bit)
 
 
+def plain(told: object) -> str:
+    """A firmware's word as it may be stored and shown: "" for what is no text, at most 100 printable characters."""
+    if not isinstance(told, str):
+        return ""
+    return "".join(letter if letter.isprintable() else "?" for letter in told.strip()[:100])
+
+
 def same_serial(expected: str, told: tuple[str, ...]) -> bool:
     """True when one of the serial numbers told is the expected one; case and outer blanks count for nothing."""
     wanted = expected.strip().casefold()

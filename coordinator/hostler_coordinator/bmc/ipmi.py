@@ -19,7 +19,7 @@ from typing import Any
 from pyghmi.ipmi import command, fru
 
 from hostler_coordinator.bmc import faults
-from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, Verb, chassis_reading
+from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, Verb, chassis_reading, plain
 from hostler_coordinator.bmc.credentials import Credentials
 from hostler_coordinator.bmc.faults import BmcFaultError
 from hostler_coordinator.bmc.sessions import Reading
@@ -81,8 +81,8 @@ class IpmiSession:
                 raise
             info = {}
         for maker, model in (("Manufacturer", "Product name"), ("Board manufacturer", "Board product name")):
-            if _text(info.get(model)):
-                return Machine(manufacturer=_text(info.get(maker)), model=_text(info.get(model)))
+            if plain(info.get(model)):
+                return Machine(manufacturer=plain(info.get(maker)), model=plain(info.get(model)))
         data = self._ask(_APPLICATION, 0x01)
         if len(data) < 11:
             return Machine()
@@ -190,10 +190,6 @@ class IpmiSession:
                 f" {COMMON_PASSWORD_BYTES} of them"
             )
         return fault
-
-
-def _text(told: object) -> str:
-    return told.strip() if isinstance(told, str) else ""
 
 
 def _check_lengths(credentials: Credentials) -> None:

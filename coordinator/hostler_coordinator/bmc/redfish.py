@@ -20,6 +20,7 @@ from hostler_coordinator.bmc.sessions import Reading
 
 ROOT = "/redfish/v1/"
 SYSTEMS_MAX = 32
+PATH_CHARACTERS_MAX = 300
 CHASSIS_MAX = 8
 LOG_SERVICES_MAX = 8
 
@@ -180,7 +181,8 @@ class RedfishSession:
         collection = dig(self._root, "Systems", "@odata.id")
         if not isinstance(collection, str):
             raise BmcFaultError(FaultClass.NOT_SUPPORTED, "the BMC has no Systems collection")
-        paths = _links(self._http.get(collection).get("Members"))[:SYSTEMS_MAX]
+        members = _links(self._http.get(collection).get("Members"))
+        paths = [path for path in members if len(path) <= PATH_CHARACTERS_MAX and path.isprintable()][:SYSTEMS_MAX]
         found, trouble = dict[str, dict[str, Any]](), ""
         for path in paths:
             try:

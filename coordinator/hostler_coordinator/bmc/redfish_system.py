@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, same_serial
+from hostler_coordinator.bmc.answers import BmcTarget, FaultClass, Machine, plain, same_serial
 from hostler_coordinator.bmc.faults import BmcFaultError
 
 
@@ -81,13 +81,12 @@ def _refuse_other_uuid(path: str, system: dict[str, Any], target: BmcTarget) -> 
 
 
 def _machine(path: str, system: dict[str, Any], chosen_by: str) -> Machine:
-    told = {key: value.strip() for key, value in system.items() if isinstance(value, str)}
     return Machine(
         system=path,
-        system_uuid=told.get("UUID", ""),
+        system_uuid=plain(system.get("UUID")),
         chosen_by=chosen_by,
-        manufacturer=told.get("Manufacturer", "")[:100],
-        model=told.get("Model", "")[:100],
+        manufacturer=plain(system.get("Manufacturer")),
+        model=plain(system.get("Model")),
     )
 
 

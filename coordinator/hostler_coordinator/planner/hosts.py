@@ -40,10 +40,12 @@ def decide(world: World, room: Room) -> Iterator[Action]:
 
 def _refusals(world: World) -> Iterator[Action]:
     """Orders of before that an executor refused, each once: the claim keeps the newest that is in the audit."""
-    for (host, token), order in sorted(world.refused.items(), key=lambda item: item[0]):
+    found = []
+    for (host, token), order in world.refused.items():
         claim = world.state.claim(host)
         if host in world.state.hosts and claim.refused < token < claim.token:
-            yield NoteRefusal(order)
+            found.append(order)
+    yield from map(NoteRefusal, sorted(found, key=lambda order: order.token))
 
 
 def _attached(world: World, host: HostRecord, seen: Sighting) -> Iterator[Action]:

@@ -51,6 +51,12 @@ def test_odd_values_are_told_as_nothing(told: Any) -> None:
     assert machine == Machine(system="/a", chosen_by="power and a Reset action")
 
 
+def test_firmwares_words_are_cut_to_what_can_be_stored_and_shown() -> None:
+    odd = system(UUID="U\ud800", Manufacturer=" A\x1b[2J ", Model="m" * 1000)
+    _, _, machine = choose_system({"/a": odd}, target(serial=None))
+    assert (machine.system_uuid, machine.manufacturer, machine.model) == ("U?", "A?[2J", "m" * 100)
+
+
 @pytest.mark.parametrize(
     ("known", "refused"),
     [

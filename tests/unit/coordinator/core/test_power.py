@@ -271,6 +271,15 @@ async def test_fc_b18_a_model_that_does_not_honour_graceful_is_noted_for_all_its
     assert fleet.store.state.charge(other) is not None
 
 
+async def test_words_of_firmware_that_are_no_text_end_neither_the_walk_nor_the_engine() -> None:
+    at = await scene()
+    odd = BmcAnswer(ok=False, verb=Verb.STATUS, fault=FaultClass.PROTOCOL, text="\ud800" * 10_000)
+    at.bmc.told = lambda _: odd
+    report = await at.led()
+    assert report.result is PowerResult.FAILED
+    assert 0 < len(report.text) <= 2_000
+
+
 async def test_fc_b17_a_refused_password_is_not_worth_another_try() -> None:
     at = await scene()
     at.bmc.faults[Verb.STATUS] = FaultClass.CREDENTIALS
