@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from hostler_agent.journal import decode
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
 from hostler_contract.pb.hostler.v1 import work_pb2
 from hostler_contract.pb.hostler.v1.agent_pb2_grpc import AgentServiceServicer, add_AgentServiceServicer_to_server
@@ -336,10 +337,10 @@ class Machines:
 
     def journal(self, host: str = "h1") -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads((self.folder / "hosts" / host / "journal.json").read_text())
+            _, entry = decode((self.folder / "hosts" / host / "journal.json").read_bytes())
         except FileNotFoundError:
             return {}
-        return found
+        return entry.model_dump(mode="json")
 
     def stop(self) -> None:
         if self.process is not None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from hostler_agent.journal import decode
+from hostler_contract.hosts import JournalPhase
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
 from integration.agent.agent_fixtures import ROOT, Certificates, FakeCoordinator, reboot_job, until
 
@@ -68,7 +70,7 @@ async def test_the_daemon_reboots_its_host_once_and_proves_it(
     job = reboot_job()
     coordinator.give("id-h1", job)
     assert await asyncio.wait_for(first.wait(), 20) == 0
-    assert json.loads((tmp_path / "journal.json").read_text())["phase"] == "acting"
+    assert decode((tmp_path / "journal.json").read_bytes())[1].phase is JournalPhase.ACTING
     second = await daemon(config)
     try:
         await until(lambda: job.outcome, "an outcome")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import resource
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pytest
 
 from hostler_agent import journal
 from hostler_agent.decide import Entry
-from hostler_agent.journal import FileJournal
+from hostler_agent.journal import SLOT_BYTES, FileJournal, encode
 from hostler_agent.ports import JournalRefusedError
 from hostler_contract.hosts import JournalPhase
 from hostler_contract.work import Token
@@ -33,7 +35,7 @@ async def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["journal.json"]
 
 
-async def test_it_is_synced_before_it_is_renamed_and_its_folder_after(
+async def test_a_new_file_is_synced_before_it_is_renamed_and_its_folder_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -49,9 +51,31 @@ async def test_it_is_synced_before_it_is_renamed_and_its_folder_after(
     assert seen == ["journal.json.new False", f"{tmp_path.name} True"]
 
 
-async def test_fc_a25_a_file_cut_at_any_byte_is_put_aside_or_whole(tmp_path: Path) -> None:
-    whole = INTENT.model_dump_json().encode()
-    for length in range(len(whole)):
+async def test_later_entries_are_written_in_place_in_turn_and_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.json"
+    kept, seen = FileJournal(path), list[tuple[int, bool]]()
+    fdatasync = os.fdatasync
+
+    def watched(descriptor: int) -> None:
+        seen.append((os.fstat(descriptor).st_ino, b"c-9" in path.read_bytes()))
+        fdatasync(descriptor)
+
+    await kept.save(INTENT)
+    inode = path.stat().st_ino
+    monkeypatch.setattr(os, "fdatasync", watched)
+    await kept.save(entry(order=order(campaign_id="c-9")))
+    assert seen == [(inode, True)]
+    slots = path.read_bytes().splitlines()
+    assert [(len(slot), json.loads(slot)["number"]) for slot in slots] == [(SLOT_BYTES - 1, 2), (SLOT_BYTES - 1, 1)]
+    await FileJournal(path).save(Entry())
+    assert [json.loads(slot)["number"] for slot in path.read_bytes().splitlines()] == [2, 3]
+
+
+async def test_fc_a25_a_file_cut_at_any_byte_is_put_aside(tmp_path: Path) -> None:
+    whole = encode(2, INTENT) + encode(1, Entry())
+    for length in [*range(900), *range(SLOT_BYTES - 2, SLOT_BYTES + 900), len(whole) - 1]:
         folder = tmp_path / str(length)
         folder.mkdir()
         (folder / "journal.json").write_bytes(whole[:length])
@@ -59,6 +83,35 @@ async def test_fc_a25_a_file_cut_at_any_byte_is_put_aside_or_whole(tmp_path: Pat
         assert loaded.entry == Entry()
         assert loaded.damage == f"journal unreadable ({length} bytes), kept as journal.json.damaged-1"
         assert (folder / "journal.json.damaged-1").read_bytes() == whole[:length]
+
+
+async def test_fc_a25_a_save_cut_at_any_byte_leaves_what_was(tmp_path: Path) -> None:
+    path, accepted = tmp_path / "journal.json", entry(JournalPhase.ACCEPTED)
+    old, new = encode(2, Entry()), encode(4, INTENT)
+    used = len(new.rstrip())
+    for length in range(used + 1):
+        path.write_bytes(new[:length] + old[length:] + encode(3, accepted))
+        loaded = await FileJournal(path).load()
+        assert loaded.damage == ""
+        assert loaded.entry == (INTENT if length == used else accepted)
+
+
+async def test_a_newest_entry_that_cannot_be_understood_is_damage_and_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "journal.json"
+    text = INTENT.model_dump_json().replace('"intent"', '"dancing"')
+    path.write_bytes(slot_of(2, text) + encode(1, entry(JournalPhase.ACCEPTED)))
+    loaded = await FileJournal(path).load()
+    assert loaded.entry == Entry()
+    assert loaded.damage
+
+
+async def test_an_entry_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    kept = FileJournal(tmp_path / "journal.json")
+    await kept.save(INTENT)
+    with pytest.raises(JournalRefusedError, match="bytes are too many") as refusal:
+        await kept.save(entry(order=order(reason="x" * SLOT_BYTES)))
+    assert refusal.value.code == "journal-too-large"
+    assert (await kept.load()).entry == INTENT
 
 
 async def test_damaged_files_are_numbered_and_bounded(tmp_path: Path) -> None:
@@ -79,7 +132,7 @@ async def test_what_is_no_journal_is_put_aside(tmp_path: Path, content: bytes) -
 
 async def test_a_journal_of_a_newer_version_is_read_past_its_new_fields(tmp_path: Path) -> None:
     text = INTENT.model_dump_json().replace("{", '{"colour": "blue",', 1)
-    (tmp_path / "journal.json").write_text(text)
+    (tmp_path / "journal.json").write_bytes(encode(0, Entry()) + slot_of(1, text))
     assert (await FileJournal(tmp_path / "journal.json").load()).entry == INTENT
 
 
@@ -101,6 +154,12 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("no right to mount; the file size limit below covers the rule")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
+
+
+def slot_of(number: int, text: str) -> bytes:
+    """A whole slot with any text for an entry."""
+    crc32 = zlib.crc32(f"{number} {text}".encode())
+    return f'{{"number":{number},"crc32":{crc32},"entry":{text}}}'.encode().ljust(SLOT_BYTES - 1) + b"\n"
 
 
 def fill(ballast: Path) -> None:
@@ -186,7 +245,7 @@ async def test_a_sync_that_fails_is_a_refusal(
     def failing(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "fsync", failing)
+    monkeypatch.setattr(os, "fdatasync", failing)
     with pytest.raises(JournalRefusedError) as refusal:
         await kept.save(INTENT)
     assert refusal.value.code == code
