@@ -30,13 +30,17 @@ class Lost:
 
 
 class StoreUnavailableError(Exception):
-    """The store cannot be reached, or refuses writes; nothing may be decided. `since` is epoch seconds."""
+    """The store cannot be reached, or refuses writes; nothing may be decided. `since` is epoch seconds.
 
-    def __init__(self, reason: str, since: float) -> None:
+    `in_doubt`: a write was sent and its answer never came, so that it may have happened.
+    """
+
+    def __init__(self, reason: str, since: float, *, in_doubt: bool = False) -> None:
         """Say what is wrong and since when."""
         super().__init__(reason)
         self.reason = reason
         self.since = since
+        self.in_doubt = in_doubt
 
 
 class Store(Protocol):

@@ -29,6 +29,8 @@ from hostler_coordinator.clock import SystemClock
 from hostler_coordinator.engine import Engine
 from hostler_coordinator.metrics import Metrics
 from hostler_coordinator.notify import Alert, Notifier
+from hostler_coordinator.planner.turn import Plan
+from hostler_coordinator.planner.world import World
 from hostler_coordinator.power import PowerWorker, bmc_target
 from hostler_coordinator.refusals import Unavailable
 from hostler_coordinator.relay import REFUSED_MOST, RelayUplink, Router, UplinkKeeper
@@ -46,6 +48,7 @@ from hostler_coordinator.service.campaigns import CampaignService
 from hostler_coordinator.service.deadletters import DeadLetterService
 from hostler_coordinator.service.desk import Desk, StatusParts
 from hostler_coordinator.service.fleet import FleetService
+from hostler_coordinator.service.trouble import Trouble, leaderless, store_away
 from hostler_coordinator.sessions import LocalUplink, Sessions, SessionSettings
 from hostler_coordinator.store import EtcdStore
 
@@ -53,8 +56,6 @@ if TYPE_CHECKING:
     from hostler_contract.hosts import HostRecord
     from hostler_coordinator.config import BmcSection, Settings, Tls
     from hostler_coordinator.live import RefusedOrder
-    from hostler_coordinator.planner.turn import Plan
-    from hostler_coordinator.planner.world import World
 
 GAUGES_EVERY_S = 2.0
 _ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
@@ -101,6 +102,7 @@ class Coordinator:
         self._router = Router(settings.name, self._board, self._sessions, self._clock.now, self._term)
         self._tls = settings.tls
         self._dial = channels.dialler(self._identity if settings.tls is not None else None)
+        self._forwarder = Forwarder(self._dial, self._clock.now)
         local = LocalUplink(self._board, settings.name, self._clock.now)
         self._keeper = UplinkKeeper(self._sessions, local, self._relay_to)
         self._pool = BmcPool(_pool_settings(settings.bmc), observer=self._metrics.bmc_call)
@@ -126,8 +128,7 @@ class Coordinator:
         if self._settings.metrics_listen:
             host, _, port = self._settings.metrics_listen.rpartition(":")
             self._metrics.serve(host, int(port))
-        forwarder = Forwarder(self._dial)
-        server = self._server(forwarder)
+        server = self._server()
         await server.start()
         try:
             async with asyncio.TaskGroup() as group:
@@ -140,26 +141,21 @@ class Coordinator:
                     group.create_task(self._notifier.run(), name="notifier")
         finally:
             await server.stop("this coordinator stops")
-            await forwarder.close()
+            await self._forwarder.close()
             await self._pool.close()
             await self._client.close()
 
-    def _server(self, forwarder: Forwarder) -> RpcServer:
+    def _server(self) -> RpcServer:
         settings = self._settings
         desk = self._desk()
         gate = Gate(IdentityReader(settings.region, plaintext=self._tls is None), observe=self._metrics.rpc_call)
-        calls = Calls(
-            campaigns=CampaignRpc(CampaignService(desk)),
-            fleet=FleetRpc(FleetService(desk)),
-            dead_letters=DeadLetterRpc(DeadLetterService(desk)),
-            audit=AuditRpc(AuditService(desk), AuditFilter),
-        )
+        mirror = _calls(dataclasses.replace(desk, world=self._mirror, plan=Plan))
         return RpcServer(
             ServerSettings(settings.listen, plaintext=self._tls is None, leave_span_s=settings.reattach_span_s),
             channels.server_credentials(self._identity) if self._tls is not None else None,
             gate,
-            Edge(gate, self, forwarder),
-            calls,
+            Edge(gate, self, self._forwarder),
+            dataclasses.replace(_calls(desk), mirror=mirror),
             self,
             self._router,
             sessions=self._sessions,
@@ -240,7 +236,7 @@ class Coordinator:
             over = leadership.why_over
             log.warning("leads no more", term=leadership.create_revision, cause=over.cause.value, reason=over.text)
             lost.cancel()
-            self._leadership, self._engine = None, None
+            self._leadership, self._engine, self._leaderless_since = None, None, self._clock.now()
             self._metrics.leads.set(0)
             await self._store.lead_with(None)
             self._say_who_leads()
@@ -294,11 +290,17 @@ class Coordinator:
             return (self._settings.name, self._settings.address)
         return None if self._leader == (self._settings.name, self._settings.address) else self._leader
 
-    def trouble(self) -> tuple[str, float | None]:
-        """While there is no leader: a clause on the store, and since when nobody leads."""
-        trouble = self._store.unavailable
-        clause = f"store unavailable since {format_instant(trouble[0])}: {trouble[1]}" if trouble else "store answers"
-        return clause, self._leaderless_since
+    def trouble(self) -> Trouble:
+        """Why nothing can be decided here: no store, else a leader out of reach, else none."""
+        away = self._store.unavailable
+        if away is not None:
+            return store_away(*away)
+        unreachable = self._forwarder.trouble if self.leader() is not None else None
+        return unreachable or leaderless(self._leaderless_since)
+
+    def as_of(self) -> float | None:
+        """Up to when the records here are known to be true; None before they were read."""
+        return self._store.as_of
 
     # -- what the parts ask ------------------------------------------------------------------------------------------
 
@@ -372,13 +374,29 @@ class Coordinator:
 
     def _leading(self) -> Engine:
         if self._engine is None:
-            reason, since = self.trouble()
-            msg = f"this coordinator does not lead ({reason})"
-            raise Unavailable(msg, since, 1.0)
+            trouble = self.trouble()
+            raise Unavailable(
+                trouble.text, trouble.since, trouble.retry_after_s, code=trouble.code, fix=trouble.next_step
+            )
         return self._engine
 
     def _world(self) -> World:
         return self._leading().world()
+
+    def _mirror(self) -> World:
+        """The records as read here, without what only a leader hears; for reading alone."""
+        now = self._clock.now()
+        return World(
+            state=self._store.state,
+            sightings={},
+            power={},
+            now=now,
+            leader="",
+            leader_since=now,
+            policy=self._policy,
+            jitter=jitter,
+            blind=True,
+        )
 
     def _plan(self) -> Plan:
         return self._leading().plan
@@ -394,18 +412,36 @@ class Coordinator:
             bmc_seen=BmcSeen(**dataclasses.asdict(answer.machine)) if answer.machine != Machine() else None,
         )
 
+    def _why_leaderless(self) -> str:
+        return "nobody can be elected without the store" if self._store.unavailable else "one is being elected"
+
     def _status(self) -> StatusParts:
         leader = self.leader()
-        trouble = self._store.unavailable
+        away = self._store.unavailable
+        unreachable = self._forwarder.trouble if leader is not None and not self.is_leader() else None
+        trouble = self.trouble() if away or unreachable or leader is None else None
         return StatusParts(
             coordinator=self._settings.name,
             version=self._version,
             leader=leader[0] if leader else "",
             leader_address=leader[1] if leader else "",
             leader_since=self._engine.since if self._engine is not None else self._leader_since,
-            store_unavailable_since=trouble[0] if trouble else None,
-            store_problem=trouble[1] if trouble else "",
+            store_unavailable_since=away[0] if away else None,
+            store_problem=away[1] if away else "",
+            leaderless_since=self._leaderless_since if leader is None else unreachable.since if unreachable else None,
+            leader_problem=unreachable.why if unreachable else self._why_leaderless() if leader is None else "",
+            trouble=trouble,
+            as_of=self._store.as_of if away else None,
         )
+
+
+def _calls(desk: Desk) -> Calls:
+    return Calls(
+        campaigns=CampaignRpc(CampaignService(desk)),
+        fleet=FleetRpc(FleetService(desk)),
+        dead_letters=DeadLetterRpc(DeadLetterService(desk)),
+        audit=AuditRpc(AuditService(desk), AuditFilter),
+    )
 
 
 def _etcd_tls(tls: Tls | None) -> etcd.TlsFiles | None:

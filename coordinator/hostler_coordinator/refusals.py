@@ -87,16 +87,32 @@ class AlreadyDifferent(Exception):
 
 
 class Unavailable(Exception):
-    """It cannot be done now, through no fault of the caller: no leader, no store. `since` is epoch seconds."""
+    """It cannot be done now, through no fault of the caller: no leader, no store.
 
-    def __init__(self, reason: str, since: float | None = None, retry_after_s: float = 1.0) -> None:
+    `reason` is a whole clause, its time included; `since` is the same time in epoch seconds. `in_doubt`: what was asked
+    for may have been done, so that only what can be repeated may be asked for again unseen.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        since: float | None = None,
+        retry_after_s: float = 1.0,
+        *,
+        code: str = "unavailable",
+        fix: str = "",
+        in_doubt: bool = False,
+    ) -> None:
         super().__init__(reason, since, retry_after_s)
         self.reason = reason
         self.since = since
         self.retry_after_s = retry_after_s
+        self.code = code
+        self.fix = fix
+        self.in_doubt = in_doubt
 
     def __str__(self) -> str:
-        """Write the reason; `since` is left to the edge."""
+        """Write the reason."""
         return self.reason
 
 

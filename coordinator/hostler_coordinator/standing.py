@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hostler_coordinator.planner.world import World
     from hostler_coordinator.state import State
 
-STATES = ("up", "silent", "dead", "rebooting", "drained", "held", "retired", "never-seen")
+STATES = ("up", "silent", "dead", "rebooting", "drained", "held", "retired", "never-seen", "unknown")
 """Every word that `host_state` may answer."""
 
 
@@ -33,9 +33,11 @@ def host_state(world: World, host: HostRecord) -> str:
     if host.drain is not None:
         return "drained"
     if host.boot_id is None and not world.heard(host.id):
-        return "never-seen"
+        return "unknown" if world.blind else "never-seen"
     if task is not None and task.state is TaskState.PROVING:
         return "rebooting"
+    if world.blind:
+        return "unknown"
     return "up" if world.heard(host.id) else "silent"
 
 

@@ -64,8 +64,20 @@ class EtcdStore:
         """Since when (epoch seconds) and why the store refuses work; None while it works."""
         silent = self._client.unavailable_since
         if silent is not None:
-            return self._epoch(silent), "no etcd member answers"
+            return self._epoch(silent), self._no_member()
         return self._trouble
+
+    @property
+    def as_of(self) -> float | None:
+        """Up to when (epoch seconds) `state` is known to be true; None before it was ever read."""
+        if not self._state.revision:
+            return None
+        trouble = self.unavailable
+        return trouble[0] if trouble is not None else self._clock.now()
+
+    def _no_member(self) -> str:
+        """Name whom we ask: a wrong address looks like a dead store."""
+        return f"no etcd member answers at {', '.join(self._client.endpoints)}"
 
     def _epoch(self, monotonic: float) -> float:
         return self._clock.now() - max(0.0, time.monotonic() - monotonic)
@@ -178,13 +190,13 @@ class EtcdStore:
             if result.succeeded:
                 return self._committed(change, result.revision)
             if result.repeated:
-                return await self._look_up(change, values)
+                return await self._look_up_or_give_up(change, values)
             return self._lost(result, leadership)
         except etcd.RequestTooLarge as error:
             raise _too_large(change, str(error)) from error
         except etcd.OutcomeUnknown as error:
             log.warning("a commit's outcome is unknown", reason=str(error))
-            return await self._look_up_or_give_up(change, values, error)
+            return await self._look_up_or_give_up(change, values)
         except _TROUBLE as error:
             raise self._note(error) from error
 
@@ -210,13 +222,11 @@ class EtcdStore:
         leadership.compare_failed(holder)
         return Lost(deposed=True)
 
-    async def _look_up_or_give_up(
-        self, change: Change, values: dict[str, bytes], error: etcd.OutcomeUnknown
-    ) -> Committed | Lost:
+    async def _look_up_or_give_up(self, change: Change, values: dict[str, bytes]) -> Committed | Lost:
         try:
             return await self._look_up(change, values)
-        except _TROUBLE:
-            raise self._note(error) from error
+        except _TROUBLE as error:
+            raise self._note(error, in_doubt=True) from error
 
     async def _look_up(self, change: Change, values: dict[str, bytes]) -> Committed | Lost:
         """Did this very change happen? It did when one of its values stands at a revision newer than it relied on.
@@ -231,10 +241,13 @@ class EtcdStore:
                 break
         return Lost(deposed=False)
 
-    def _note(self, error: Exception) -> StoreUnavailableError:
+    def _note(self, error: Exception, *, in_doubt: bool = False) -> StoreUnavailableError:
+        silent = isinstance(error, (etcd.StoreUnavailable, etcd.OutcomeUnknown))
+        text = self._no_member() if silent else str(error)
         since = self._trouble[0] if self._trouble else self._clock.now()
-        self._trouble = (since, str(error))
-        return StoreUnavailableError(str(error), since)
+        self._trouble = (since, text)
+        known = self.unavailable or self._trouble
+        return StoreUnavailableError(text, min(since, known[0]), in_doubt=in_doubt)
 
     async def still_newest(self, host: str, token: Token) -> bool:
         """Read from the store itself whether we lead and this token is the newest of its host (law 3)."""

@@ -120,7 +120,7 @@ def _get(message: Message, field: Any, inner: Any) -> Any:
         if _is_map(field):
             return dict(value)
         return tuple(_read_one(field, item, inner) for item in value)
-    if field.message_type is not None and not message.HasField(field.name):
+    if field.has_presence and not message.HasField(field.name):
         return None
     if field.enum_type is not None and value == 0:
         return None

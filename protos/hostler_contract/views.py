@@ -348,9 +348,13 @@ class Status(Value):
     store_unavailable_since: Instant | None = None
     store_problem: str = ""
     hosts: int = 0
-    hosts_heard: int = 0
+    hosts_heard: int | None = None
+    """None: unknown, as whoever answers does not lead."""
     campaigns_running: int = 0
     dead_letters_open: int = 0
     brakes: tuple[str, ...] = ()
     now: Instant
     version: str = ""
+    leaderless_since: Instant | None = None
+    leader_problem: str = ""
+    next_step: str = ""

@@ -102,7 +102,7 @@ def why_sentence(why: HostWhy) -> str:
     parts = [f"{why.host} is {why.state or 'unknown'}" + (f": {waiting}" if waiting else "")]
     if why.held_by and why.held_by not in waiting:
         parts.append(f"held by {why.held_by}")
-    if why.since is not None:
+    if why.since is not None and why.since < why.as_of:
         parts.append(f"for {age_of(why.since, why.as_of)}")
     following = why.next_step.rstrip(". ")
     if why.next_at is not None:

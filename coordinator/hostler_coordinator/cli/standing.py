@@ -55,25 +55,40 @@ def status_verb(run: Run) -> None:
 
 
 def _screen(status: Status, width: int | None) -> Iterable[str]:
-    leader = f"{status.leader} at {status.leader_address}, for {age_of(status.leader_since, status.now)}"
     store = (
-        f"unavailable for {age_of(status.store_unavailable_since, status.now)}: {status.store_problem}"
+        f"UNAVAILABLE {_since(status.store_unavailable_since, status.now)}: {status.store_problem}; nothing is started"
         if status.store_unavailable_since is not None
         else "available"
     )
+    heard = "unknown" if status.hosts_heard is None else status.hosts_heard
     return facts(
         (
             ("answered by", f"{status.coordinator} {status.version}"),
-            ("leader", leader if status.leader else "none: nothing starts until one is elected"),
+            ("leader", _leader(status)),
             ("store", store),
-            ("hosts", f"{status.hosts_heard} of {status.hosts} heard"),
+            ("hosts", f"{heard} of {status.hosts} heard"),
             ("campaigns", f"{status.campaigns_running} running"),
             ("dead letters", f"{status.dead_letters_open} open"),
-            ("brakes", "; ".join(status.brakes) or "none"),
+            ("brakes", "; ".join(status.brakes) or ("none" if status.hosts_heard is not None else "unknown")),
             ("now", moment_of(status.now)),
+            ("next", status.next_step),
         ),
         width=width,
     )
+
+
+def _since(at: float | None, now: float) -> str:
+    return f"since {moment_of(at)} (for {age_of(at, now)})"
+
+
+def _leader(status: Status) -> str:
+    """Who leads and for how long, or since when nobody does and why."""
+    if not status.leader:
+        return f"NONE {_since(status.leaderless_since, status.now)}: {status.leader_problem}"
+    known = f"{status.leader} at {status.leader_address}"
+    if status.leaderless_since is not None:
+        return f"{known}, UNREACHABLE {_since(status.leaderless_since, status.now)}: {status.leader_problem}"
+    return f"{known}, for {age_of(status.leader_since, status.now)}"
 
 
 def register(app: typer.Typer) -> None:

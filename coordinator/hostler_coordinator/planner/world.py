@@ -40,6 +40,8 @@ class World:
     """Hosts of which something new was heard since the last turn; None: look at every host."""
     refused: Mapping[tuple[str, Token], RefusedOrder] = field(default_factory=dict)
     """Overtaken orders that were refused where they would have acted, by host and token."""
+    blind: bool = False
+    """True for who does not lead: nothing is heard here, so that silence says nothing. Nothing is planned on it."""
 
     @property
     def in_grace(self) -> bool:

@@ -12,13 +12,16 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from hostler_contract.moments import format_instant
 from hostler_coordinator.pki import Identity, Role
 from hostler_coordinator.refusals import BadField
 from hostler_coordinator.rpc import statuses
 from hostler_coordinator.rpc.channels import IMPORT_BYTES_MAX, REQUEST_BYTES_MAX
-from hostler_coordinator.rpc.forward import CALLER_KEY, Forwarder
+from hostler_coordinator.rpc.forward import CALLER_KEY, Forwarder, LeaderUnreachableError
 from hostler_coordinator.rpc.identity import IdentityReader, UnidentifiedError, described
+from hostler_coordinator.rpc.statuses import NOTICE_KEY
 from hostler_coordinator.service.callers import Caller
+from hostler_coordinator.service.trouble import LEADER_CHANGED, STORE
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -26,8 +29,33 @@ if TYPE_CHECKING:
     from hostler_coordinator.rpc.services import Leadership
 
 BYTES_MAX = {"ImportInventory": IMPORT_BYTES_MAX}
-ANSWERED_ALONE = frozenset({"GetStatus"})
-"""Answered by this coordinator when there is no leader: the one question whose answer is that there is none."""
+ANSWERED_ALONE = frozenset(
+    {
+        "GetStatus",
+        "ListHosts",
+        "GetHost",
+        "ExplainHost",
+        "ListDomains",
+        "GetDomain",
+        "ListHolds",
+        "GetCampaign",
+        "ListCampaigns",
+        "ListTasks",
+        "GetTask",
+        "ListDeadLetters",
+        "GetDeadLetter",
+        "ListAudit",
+    }
+)
+"""Read from this coordinator's own records when no leader answers: old truth, said to be so, is better than none.
+
+Whatever changes something, or plans to, is the leader's alone.
+"""
+STATUS = "GetStatus"
+"""Answered even before the records were read."""
+ALONE_RESERVE_S = 1.0
+"""Left of a call's time to answer alone when the leader does not answer."""
+UNCHANGED = "nothing was changed"
 
 
 def _unobserved(_method: str, _seconds: float, _code: str) -> None:
@@ -91,6 +119,8 @@ class Method:
     request_type: type[Message]
     call: Callable[[Caller, Any], Any]
     bytes_max: int
+    alone: Callable[[Caller, Any], Any] | None = None
+    """Answers from the records read here, without a leader; None for what only a leader may answer."""
 
 
 class Edge:
@@ -108,8 +138,11 @@ class Edge:
         self._forwarder = forwarder
         self._settings = settings or EdgeSettings()
 
-    def handler(self, service: Any, calls: object) -> grpc.GenericRpcHandler[Any, Any]:
-        """Serve a service (its protobuf descriptor) with an object that has a method in snake case for each RPC."""
+    def handler(self, service: Any, calls: object, mirror: object = None) -> grpc.GenericRpcHandler[Any, Any]:
+        """Serve a service (its protobuf descriptor) with an object that has a method in snake case for each RPC.
+
+        `mirror` is another that answers from the records read here, for ANSWERED_ALONE.
+        """
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for rpc in service.methods:
             method = Method(
@@ -118,6 +151,7 @@ class Edge:
                 request_type=GetMessageClass(rpc.input_type),
                 call=getattr(calls, _snake(rpc.name)),
                 bytes_max=BYTES_MAX.get(rpc.name, REQUEST_BYTES_MAX),
+                alone=getattr(mirror, _snake(rpc.name), None) if rpc.name in ANSWERED_ALONE else None,
             )
             if rpc.server_streaming:
                 handlers[rpc.name] = grpc.unary_stream_rpc_method_handler(self._streaming(method))
@@ -142,21 +176,50 @@ class Edge:
 
     async def _answer(self, method: Method, raw: bytes, context: Any) -> bytes:
         caller, forwarded = self._caller(method, context)
-        leader = self._where(method, forwarded=forwarded)
-        if leader is not None:
-            limit_s = _limit(context, self._settings.call_timeout_s)
-            return await self._forwarder.unary(method.path, raw, caller, leader, limit_s)
-        answer: Message = await method.call(caller, _decode(method, raw))
+        if self._leadership.is_leader():
+            answer: Message = await method.call(caller, _decode(method, raw))
+            return answer.SerializeToString()
+        leader = None if forwarded else self._leadership.leader()
+        if leader is None:
+            self._refuse_changed(forwarded=forwarded)
+            return await self._alone(method, raw, caller, context, self._nobody())
+        limit_s = _limit(context, self._settings.call_timeout_s)
+        if method.alone is not None:
+            limit_s -= min(ALONE_RESERVE_S, limit_s / 4)
+        try:
+            found, notice = await self._forwarder.unary(method.path, raw, caller, leader, limit_s)
+        except LeaderUnreachableError as error:
+            return await self._alone(method, raw, caller, context, error)
+        if notice:
+            context.set_trailing_metadata(((NOTICE_KEY, notice),))
+        return found
+
+    async def _alone(
+        self, method: Method, raw: bytes, caller: Caller, context: Any, instead: statuses.StatusError
+    ) -> bytes:
+        """Answer from the records read here, and say so in a notice; raises `instead` where a leader must answer."""
+        as_of, trouble = self._leadership.as_of(), self._leadership.trouble()
+        if method.alone is None:
+            raise instead
+        if as_of is None and method.name != STATUS:
+            raise statuses.StatusError(statuses.in_trouble(trouble, "this coordinator has not read the records yet"))
+        answer: Message = await method.alone(caller, _decode(method, raw))
+        words = f"read from the records as of {format_instant(as_of)}" if as_of is not None else "no records were read"
+        notice = statuses.in_trouble(trouble, words)
+        context.set_trailing_metadata(((NOTICE_KEY, notice.SerializeToString()),))
         return answer.SerializeToString()
 
     async def _send_all(self, method: Method, raw: bytes, context: Any) -> None:
         caller, forwarded = self._caller(method, context)
-        leader = self._where(method, forwarded=forwarded)
-        if leader is not None:
+        leader = None if forwarded else self._leadership.leader()
+        if self._leadership.is_leader():
+            answers = _encoded(method.call(caller, _decode(method, raw)))
+        elif leader is None:
+            self._refuse_changed(forwarded=forwarded)
+            raise self._nobody()
+        else:
             limit_s = _limit(context, self._settings.stream_timeout_s)
             answers = self._forwarder.stream(method.path, raw, caller, leader, limit_s)
-        else:
-            answers = _encoded(method.call(caller, _decode(method, raw)))
         async for answer in answers:
             async with asyncio.timeout(self._settings.write_timeout_s):
                 await context.write(answer)
@@ -176,21 +239,16 @@ class Edge:
             raise self._gate.turn_away(identity, method.path, "role", text)
         return Caller(identity.name), False
 
-    def _where(self, method: Method, *, forwarded: bool) -> tuple[str, str] | None:
-        """The leader to forward to, or None to answer here; raises StatusError while nobody leads."""
-        if self._leadership.is_leader():
-            return None
+    def _refuse_changed(self, *, forwarded: bool) -> None:
+        """Raise for a call that came to us because we led, when we know of another who does: one hop at most."""
         leader = self._leadership.leader()
-        if leader is not None and not forwarded:
-            return leader
-        if method.name in ANSWERED_ALONE:
-            return None
-        if forwarded:
-            reason = "the leader has just changed" + (f" to {leader[0]}" if leader else "")
-            raise statuses.StatusError(statuses.unavailable(reason, None, 1.0, "leader-changed"))
-        store, since = self._leadership.trouble()
-        reason = "no leader" + (f"; {store}" if store else "")
-        raise statuses.StatusError(statuses.unavailable(reason, since, 2.0, "no-leader"))
+        if forwarded and leader is not None and self._leadership.trouble().code != STORE:
+            text = f"another coordinator has just taken the lead: {leader[0]}; {UNCHANGED}"
+            raise statuses.StatusError(statuses.unavailable(text, None, 1.0, LEADER_CHANGED, fix="ask again"))
+
+    def _nobody(self) -> statuses.StatusError:
+        """What a call gets that only a leader may answer, while this coordinator does not lead and knows none."""
+        return statuses.StatusError(statuses.in_trouble(self._leadership.trouble(), UNCHANGED))
 
 
 async def guarded(gate: Gate, path: str, context: Any, limit_s: float, work: Awaitable[Any]) -> Any:

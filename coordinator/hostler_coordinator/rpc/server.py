@@ -45,14 +45,20 @@ class Calls:
     fleet: FleetRpc
     dead_letters: DeadLetterRpc
     audit: AuditRpc
+    mirror: Calls | None = None
+    """The same, from the records read here, for when no leader answers."""
 
     def handlers(self, edge: Edge) -> list[grpc.GenericRpcHandler[Any, Any]]:
         """All of them, behind the edge."""
+        served = {
+            "CampaignService": "campaigns",
+            "FleetService": "fleet",
+            "DeadLetterService": "dead_letters",
+            "AuditService": "audit",
+        }
         return [
-            edge.handler(SERVICES["hostler.v1.CampaignService"], self.campaigns),
-            edge.handler(SERVICES["hostler.v1.FleetService"], self.fleet),
-            edge.handler(SERVICES["hostler.v1.DeadLetterService"], self.dead_letters),
-            edge.handler(SERVICES["hostler.v1.AuditService"], self.audit),
+            edge.handler(SERVICES[f"hostler.v1.{name}"], getattr(self, part), getattr(self.mirror, part, None))
+            for name, part in served.items()
         ]
 
 

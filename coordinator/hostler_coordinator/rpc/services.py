@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hostler_contract.hosts import BmcRef, HoldKind
     from hostler_contract.work import DeadLetterState, ResolutionKind, TaskState
     from hostler_coordinator.service.callers import Caller
+    from hostler_coordinator.service.trouble import Trouble
 
 
 class Leadership(Protocol):
@@ -26,8 +27,12 @@ class Leadership(Protocol):
         """Name and address of the leader; None while nobody is known to lead."""
         ...
 
-    def trouble(self) -> tuple[str, float | None]:
-        """While there is no leader: a clause on the store ("store answers"), and since when nobody leads."""
+    def trouble(self) -> Trouble:
+        """Why this coordinator can have nothing decided: the store first, then a leader out of reach, then none."""
+        ...
+
+    def as_of(self) -> float | None:
+        """Up to when (epoch seconds) the records read here are known to be true; None before they were read."""
         ...
 
 

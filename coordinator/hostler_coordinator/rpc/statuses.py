@@ -14,17 +14,21 @@ from google.rpc import error_details_pb2, status_pb2
 from hostler_contract.moments import format_instant
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import AlreadyDifferent, BadField, BadFields, NotFound, Refused, Unavailable
+from hostler_coordinator.service.trouble import store_away
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from hostler_coordinator.service.trouble import Trouble
+
 DOMAIN = "hostler"
 DETAILS_KEY = "grpc-status-details-bin"
+NOTICE_KEY = "hostler-notice-bin"
+"""Trailing metadata of an answer that was read from old records: a google.rpc.Status that says why and from when."""
 VIOLATIONS_MAX = 20
 """Trailing metadata is limited to 8 KiB by default: a file with 500 bad lines names the first ones, and the count."""
 TEXT_CHARACTERS_MAX = 1500
 FIELD_TEXT_CHARACTERS_MAX = 150
-STORE_RETRY_S = 2.0
 
 log: Any = structlog.get_logger(__name__)
 
@@ -91,17 +95,39 @@ def status_of(error: BaseException, method: str = "") -> Any:
         case AlreadyDifferent():
             return make_status(grpc.StatusCode.ALREADY_EXISTS, str(error), info("key-reused", fix=error.fix))
         case Unavailable():
-            return unavailable(error.reason, error.since, error.retry_after_s)
+            return unavailable(
+                error.reason, error.since, error.retry_after_s, error.code, fix=error.fix, in_doubt=error.in_doubt
+            )
         case StoreUnavailableError():
-            return unavailable(f"store unavailable: {error.reason}", error.since, STORE_RETRY_S, "store-unavailable")
+            return in_trouble(store_away(error.since, error.reason), "", in_doubt=error.in_doubt)
         case _:
             return _bug(error, method)
 
 
-def unavailable(reason: str, since: float | None, retry_after_s: float, code: str = "unavailable") -> Any:
-    """Cannot be done now; when to try again stands in RetryInfo."""
-    text = reason if since is None else f"{reason} (since {format_instant(since)})"
-    metadata = {} if since is None else {"since": format_instant(since)}
+def in_trouble(trouble: Trouble, consequence: str, *, in_doubt: bool = False) -> Any:
+    """The status of a call that nobody can answer while this lasts; `consequence` is a clause, or empty."""
+    text = f"{trouble.text}; {consequence}" if consequence else trouble.text
+    return unavailable(
+        text, trouble.since, trouble.retry_after_s, trouble.code, fix=trouble.next_step, in_doubt=in_doubt
+    )
+
+
+def unavailable(
+    text: str,
+    since: float | None,
+    retry_after_s: float,
+    code: str = "unavailable",
+    *,
+    fix: str = "",
+    in_doubt: bool = False,
+) -> Any:
+    """Cannot be done now; when to try again stands in RetryInfo, what to do meanwhile in `fix`.
+
+    `text` names the time itself; `since` says it to programs. The metadata's `outcome` is `unknown` where the call may
+    have done its work all the same, else `none`.
+    """
+    metadata = {"fix": fix, "outcome": "unknown" if in_doubt else "none"}
+    metadata |= {} if since is None else {"since": format_instant(since)}
     retry = error_details_pb2.RetryInfo(retry_delay=Duration(nanos=0))
     retry.retry_delay.FromMilliseconds(round(retry_after_s * 1000))
     return make_status(grpc.StatusCode.UNAVAILABLE, text, info(code, **metadata), retry)

@@ -10,6 +10,7 @@ from hostler_coordinator.enact import audit_id
 from hostler_coordinator.pages import ANSWER_BYTES, make_token, page_size, read_token, scope_of
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import BadField, Unavailable
+from hostler_coordinator.service.trouble import store_away
 from hostler_coordinator.service.writing import RETRY_STORE_S
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class AuditService:
         try:
             return await self._desk.store.audit(after, READ_ENTRIES)
         except StoreUnavailableError as error:
-            raise Unavailable(error.reason, error.since, RETRY_STORE_S) from error
+            away = store_away(error.since, error.reason)
+            text = f"{away.text}: the audit lies there alone"
+            raise Unavailable(text, error.since, RETRY_STORE_S, code=away.code, fix=away.next_step) from error
 
     def _view(self, entry: AuditRecord) -> V.AuditEntry:
         """With the host's name as it is now, where it is known."""

@@ -11,6 +11,7 @@ from hostler_coordinator.planner.turn import Plan
 from hostler_coordinator.planner.world import World
 from hostler_coordinator.policy import Policy
 from hostler_coordinator.ports import Store
+from hostler_coordinator.service.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,12 @@ class StatusParts:
     leader_since: float | None = None
     store_unavailable_since: float | None = None
     store_problem: str = ""
+    leaderless_since: float | None = None
+    leader_problem: str = ""
+    trouble: Trouble | None = None
+    """Why nothing is decided now; None while this coordinator leads over a store that works."""
+    as_of: float | None = None
+    """Up to when the records here are known to be true; None: now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from hostler_coordinator.service.finding import host_named
 from hostler_coordinator.service.holds import HoldActs
 from hostler_coordinator.service.hosts import HostActs
 from hostler_coordinator.service.importing import Import
+from hostler_coordinator.service.trouble import marked
 from hostler_coordinator.standing import STATES, host_state
 
 if TYPE_CHECKING:
@@ -56,11 +57,18 @@ class FleetService(HostActs, Import, DomainActs, HoldActs):
         return views.host(self._desk.world(), host_named(self._desk.store.state, host))
 
     async def explain_host(self, host: str) -> V.HostWhy:
-        """What a host waits for, who holds it, since when, and what is next. Raises NotFound."""
-        return host_why(self._desk.world(), host_named(self._desk.store.state, host))
+        """What a host waits for, who holds it, since when, and what is next; while nothing is decided, that first.
+
+        Raises NotFound.
+        """
+        world, record = self._desk.world(), host_named(self._desk.store.state, host)
+        why, parts = host_why(world, record), self._desk.status_parts()
+        if parts.trouble is None:
+            return why
+        return marked(why, parts.trouble, world, record, world.now if parts.as_of is None else parts.as_of)
 
     async def status(self) -> V.Status:
-        """How the control plane is, as far as this leader knows."""
+        """How the control plane is, as far as this coordinator knows: one that does not lead hears no host."""
         parts, world = self._desk.status_parts(), self._desk.world()
         open_letters = [one for one in world.state.dead_letters.values() if one.state is DeadLetterState.OPEN]
         running = [one for one in world.state.open_campaigns.values() if one.state is CampaignState.RUNNING]
@@ -73,12 +81,15 @@ class FleetService(HostActs, Import, DomainActs, HoldActs):
             store_unavailable_since=parts.store_unavailable_since,
             store_problem=parts.store_problem,
             hosts=len(live),
-            hosts_heard=sum(1 for host in live if world.heard(host.id)),
+            hosts_heard=None if world.blind else sum(1 for host in live if world.heard(host.id)),
             campaigns_running=len(running),
             dead_letters_open=len(open_letters),
             brakes=tuple(brake.text for _, brake in sorted(brakes(world).items())),
             now=world.now,
             version=parts.version,
+            leaderless_since=parts.leaderless_since,
+            leader_problem=parts.leader_problem,
+            next_step=parts.trouble.next_step if parts.trouble else "",
         )
 
 

@@ -11,6 +11,7 @@ from hostler_coordinator.draft import Draft
 from hostler_coordinator.enact import audit_id
 from hostler_coordinator.ports import Lost, StoreUnavailableError
 from hostler_coordinator.refusals import AlreadyDifferent, BadField, BadFields, NotFound, Refused, Unavailable
+from hostler_coordinator.service.trouble import LEADER_CHANGED, store_away
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,6 +27,9 @@ LONGEST_DETAIL = 500
 RETRY_DEPOSED_S = 2.0
 RETRY_BUSY_S = 1.0
 RETRY_STORE_S = 5.0
+UNCHANGED = "nothing was changed"
+IN_DOUBT = "it may have been done all the same"
+AGAIN = "ask again"
 _REFUSALS = (BadField, BadFields, NotFound, Refused, AlreadyDifferent)
 
 
@@ -43,13 +47,23 @@ async def write(desk: Desk, make: Callable[[Draft], T]) -> T:
         try:
             outcome = await desk.store.commit(draft.change())
         except StoreUnavailableError as error:
-            raise Unavailable(error.reason, error.since, RETRY_STORE_S) from error
+            raise _store_away(error) from error
         if not isinstance(outcome, Lost):
             desk.wake()
             return result
         if outcome.deposed:
-            raise Unavailable("this coordinator no longer leads", desk.now(), RETRY_DEPOSED_S)
-    raise Unavailable("other writers were first every time; nothing was changed", desk.now(), RETRY_BUSY_S)
+            text = f"this coordinator no longer leads; {UNCHANGED}"
+            raise Unavailable(text, None, RETRY_DEPOSED_S, code=LEADER_CHANGED, fix=AGAIN)
+    text = f"other writers were first, {TRIES} times in a row; {UNCHANGED}"
+    raise Unavailable(text, None, RETRY_BUSY_S, code="busy", fix=AGAIN)
+
+
+def _store_away(error: StoreUnavailableError) -> Unavailable:
+    trouble = store_away(error.since, error.reason)
+    text = f"{trouble.text}; {IN_DOUBT if error.in_doubt else UNCHANGED}"
+    return Unavailable(
+        text, error.since, RETRY_STORE_S, code=trouble.code, fix=trouble.next_step, in_doubt=error.in_doubt
+    )
 
 
 def audit(
@@ -138,7 +152,17 @@ async def write_each(
     """
     begin = 0
     while begin < len(items):
-        begin += await write(desk, partial(_fill, items[begin:], make, cost))
+        try:
+            begin += await write(desk, partial(_fill, items[begin:], make, cost))
+        except Unavailable as stopped:
+            if not begin:
+                raise
+            reason = stopped.reason.removesuffix(UNCHANGED).removesuffix(IN_DOUBT)
+            text = f"{reason}{begin} of {len(items)} were changed before"
+            fix = f"{stopped.fix}; then ask again: it does the rest"
+            raise Unavailable(
+                text, stopped.since, stopped.retry_after_s, code=stopped.code, fix=fix, in_doubt=True
+            ) from stopped
 
 
 def _fill(items: Sequence[Item], make: Callable[[Draft, Item], None], cost: Callable[[Item], int], draft: Draft) -> int:

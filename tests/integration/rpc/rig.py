@@ -31,6 +31,7 @@ from hostler_coordinator.rpc.identity import IdentityReader
 from hostler_coordinator.rpc.server import Calls, RpcServer, ServerSettings
 from hostler_coordinator.rpc.services import AuditCalls, CampaignCalls, DeadLetterCalls, FleetCalls
 from hostler_coordinator.service.callers import Caller
+from hostler_coordinator.service.trouble import Trouble, leaderless
 from hostler_coordinator.sessions import LocalUplink, Sessions, SessionSettings
 
 WAIT_S = 10.0
@@ -64,6 +65,9 @@ class Standing:
     name: str
     election: Election
     believes: str | None = None
+    store: Trouble | None = None
+    read_at: float | None = 1_800_000_000.0
+    forwarder: Forwarder | None = None
 
     def is_leader(self) -> bool:
         return self.election.leader == self.name
@@ -72,8 +76,12 @@ class Standing:
         name = self.believes or self.election.leader
         return None if name is None else (name, self.election.addresses[name])
 
-    def trouble(self) -> tuple[str, float | None]:
-        return "store answers", 1_800_000_000.0
+    def trouble(self) -> Trouble:
+        unreachable = self.forwarder.trouble if self.forwarder is not None else None
+        return self.store or unreachable or leaderless(1_800_000_000.0)
+
+    def as_of(self) -> float | None:
+        return self.read_at
 
 
 def campaign(ident: str, by: str = "alice", key: str = "k") -> views.Campaign:
@@ -140,6 +148,16 @@ class MemoryFleet:
         return views.Status(coordinator=self.where, now=1_800_000_000.0)
 
 
+def _calls(campaigns: MemoryCampaigns, name: str, mirror: Calls | None = None) -> Calls:
+    return Calls(
+        CampaignRpc(cast("CampaignCalls", campaigns)),
+        FleetRpc(cast("FleetCalls", MemoryFleet(name))),
+        DeadLetterRpc(cast("DeadLetterCalls", None)),
+        AuditRpc(cast("AuditCalls", None), dict),
+        mirror,
+    )
+
+
 class Node:
     """One coordinator as far as the edge goes."""
 
@@ -164,15 +182,11 @@ class Node:
         self.observed: list[tuple[str, float, str]] = []
         self.router = Router(name, self.board, self.sessions, time.time, lambda: election.term)
         self.dial = dialler(lambda: self.tls)
-        self.forwarder = Forwarder(self.dial)
+        self.forwarder = self.standing.forwarder = Forwarder(self.dial, time.time)
         self.keeper = UplinkKeeper(self.sessions, LocalUplink(self.board, name, time.time), self._relay)
         gate = Gate(IdentityReader(region, plaintext), self._observe, self._refuse)
-        calls = Calls(
-            CampaignRpc(cast("CampaignCalls", self.campaigns)),
-            FleetRpc(cast("FleetCalls", MemoryFleet(name))),
-            DeadLetterRpc(cast("DeadLetterCalls", None)),
-            AuditRpc(cast("AuditCalls", None), dict),
-        )
+        self.mirror = MemoryCampaigns(f"{name}'s records")
+        calls = _calls(self.campaigns, name, _calls(self.mirror, name))
         self.server = RpcServer(
             ServerSettings("127.0.0.1:0", plaintext=plaintext, leave_span_s=7.0),
             server_credentials(lambda: self.tls),

@@ -21,7 +21,9 @@ from hostler_coordinator.rpc.channels import REQUEST_BYTES_MAX, dialler
 from hostler_coordinator.rpc.forward import CALLER_KEY
 from hostler_coordinator.rpc.identity import PLAINTEXT_CLAIM
 from hostler_coordinator.rpc.server import RpcServer, ServerSettings
+from hostler_coordinator.rpc.statuses import NOTICE_KEY
 from hostler_coordinator.service.callers import Caller
+from hostler_coordinator.service.trouble import store_away
 from integration.rpc.rig import Fleet, Node, elect
 
 pytestmark = pytest.mark.integration
@@ -105,8 +107,7 @@ async def test_a_watch_ends_as_unavailable_when_another_leads(fleet: Fleet) -> N
     for _ in range(3):
         await call.read()
     fleet.election.addresses["c1"] = "127.0.0.1:9"
-    with pytest.raises(grpc.aio.AioRpcError):
-        await get(channel)
+    assert (await get(channel)).campaign.created_by == "c2's records"
     assert await call.code() is grpc.StatusCode.UNAVAILABLE
     assert "no longer leads" in await call.details() or "cannot be reached" in await call.details()
 
@@ -159,12 +160,12 @@ async def test_hundreds_of_bad_fields_still_fit_the_answer(fleet: Fleet) -> None
     [
         (NotFound("campaign", "c-1", "list them"), grpc.StatusCode.NOT_FOUND, "not-found", "no campaign 'c-1'"),
         (AlreadyDifferent("k", "alice"), grpc.StatusCode.ALREADY_EXISTS, "key-reused", "another request"),
-        (Unavailable("starting", SINCE, 3.0), grpc.StatusCode.UNAVAILABLE, "unavailable", "since 2027-01-15"),
+        (Unavailable("starting", None, 3.0), grpc.StatusCode.UNAVAILABLE, "unavailable", "starting"),
         (
             StoreUnavailableError("no quorum", SINCE),
             grpc.StatusCode.UNAVAILABLE,
             "store-unavailable",
-            "store unavailable: no quorum (since 2027-01-15T08:00:00.000000Z)",
+            "the store is unavailable since 2027-01-15T08:00:00.000000Z: no quorum",
         ),
     ],
 )
@@ -195,13 +196,68 @@ async def test_an_unknown_enum_value_is_the_callers_fault(fleet: Fleet) -> None:
     assert "77" in (refused.value.details() or "")
 
 
-async def test_without_a_leader_calls_are_unavailable_and_say_why(fleet: Fleet) -> None:
+async def submit(channel: Any) -> grpc.aio.AioRpcError:
+    """A change, which is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await ask(channel, "SubmitCampaign", pb.SubmitCampaignRequest(key="k"), pb.SubmitCampaignResponse)
+    return refused.value
+
+
+async def notice_of(channel: Any) -> tuple[Any, error_details_pb2.ErrorInfo, str]:
+    """A campaign, and the notice that its answer carries."""
+    call = channel.unary_unary(
+        CAMPAIGNS + "GetCampaign",
+        request_serializer=pb.GetCampaignRequest.SerializeToString,
+        response_deserializer=pb.GetCampaignResponse.FromString,
+    )(pb.GetCampaignRequest(id="c-1"), timeout=10)
+    answer = await call
+    status = status_pb2.Status.FromString(dict(await call.trailing_metadata())[NOTICE_KEY])
+    info = error_details_pb2.ErrorInfo()
+    status.details[0].Unpack(info)
+    return answer.campaign, info, status.message
+
+
+async def test_without_a_leader_changes_are_refused_and_say_why(fleet: Fleet) -> None:
     elect(None, fleet.nodes)
+    error = await submit(fleet.channel(fleet.two))
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    since = "2027-01-15T08:00:00.000000Z"
+    assert error.details() == f"no coordinator leads since {since}: one is being elected; nothing was changed"
+    details = details_of(error)
+    assert details["RetryInfo"].retry_delay.seconds == 1
+    assert dict(details["ErrorInfo"].metadata) == {
+        "since": since,
+        "outcome": "none",
+        "fix": "wait some seconds: another coordinator is elected; if none is, look at the coordinators",
+    }
+
+
+@pytest.mark.parametrize("via", ["one", "two"])
+async def test_without_the_store_changes_name_it_and_reads_come_from_the_records(fleet: Fleet, via: str) -> None:
+    for node in fleet.nodes:
+        node.standing.store = store_away(SINCE, "no etcd member answers")
+        node.standing.believes = "c1"
+    fleet.election.leader = None
+    channel = fleet.channel(getattr(fleet, via))
+    since = "2027-01-15T08:00:00.000000Z"
+    error = await submit(channel)
+    text = f"the store is unavailable since {since}: no etcd member answers; nothing was changed"
+    assert (error.details(), details_of(error)["ErrorInfo"].reason) == (text, "store-unavailable")
+    campaign, info, said = await notice_of(channel)
+    assert campaign.created_by in {"c1's records", "c2's records"}
+    assert (info.reason, info.metadata["since"]) == ("store-unavailable", since)
+    assert said.endswith(f"read from the records as of {since}")
+
+
+async def test_records_that_were_never_read_are_not_taken_for_none(fleet: Fleet) -> None:
+    elect(None, fleet.nodes)
+    fleet.two.standing.read_at = None
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await get(fleet.channel(fleet.two))
-    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert refused.value.details() == "no leader; store answers (since 2027-01-15T08:00:00.000000Z)"
-    assert details_of(refused.value)["RetryInfo"].retry_delay.seconds == 2
+    assert "has not read the records yet" in (refused.value.details() or "")
+    name = "/hostler.v1.FleetService/GetStatus"
+    answer = await ask(fleet.channel(fleet.two), name, fleet_pb2.GetStatusRequest(), fleet_pb2.GetStatusResponse)
+    assert answer.coordinator == "c2"
 
 
 async def test_without_a_leader_the_status_is_answered_all_the_same(fleet: Fleet) -> None:
@@ -213,11 +269,29 @@ async def test_without_a_leader_the_status_is_answered_all_the_same(fleet: Fleet
 
 async def test_a_leader_that_cannot_be_reached_is_named(fleet: Fleet) -> None:
     await fleet.one.stop()
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await get(fleet.channel(fleet.two))
-    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert f"leader c1 at {fleet.one.address} cannot be reached" in (refused.value.details() or "")
-    assert "RetryInfo" in details_of(refused.value)
+    channel = fleet.channel(fleet.two)
+    error = await submit(channel)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    said = error.details() or ""
+    assert said.startswith(f"leader c1 at {fleet.one.address} cannot be reached since 20")
+    assert said.endswith("it refuses the connection: nothing listens there; nothing was changed")
+    details = details_of(error)
+    assert (details["ErrorInfo"].reason, details["ErrorInfo"].metadata["outcome"]) == ("leader-unreachable", "none")
+    assert "RetryInfo" in details
+    campaign, info, _ = await notice_of(channel)
+    assert (campaign.created_by, info.reason) == ("c2's records", "leader-unreachable")
+
+
+async def test_a_leader_that_goes_in_the_middle_of_a_change_leaves_it_in_doubt(fleet: Fleet) -> None:
+    proxy = await fleet.proxy(fleet.one.address)
+    fleet.election.addresses["c1"] = proxy.address
+    channel = fleet.channel(fleet.two)
+    await get(channel)
+    proxy.freeze()
+    error = await submit(channel)
+    assert error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+    assert (error.details() or "").endswith("it may have been done all the same")
+    assert details_of(error)["ErrorInfo"].metadata["outcome"] == "unknown"
 
 
 async def test_a_call_is_forwarded_once_only(fleet: Fleet) -> None:

@@ -260,4 +260,6 @@ def test_the_brake_is_let_go_for_named_hosts_with_a_reason(cli: Cli) -> None:
 def test_status_says_when_the_store_is_away(cli: Cli, fleet: stand_in.Fleet) -> None:
     assert "available" in cli("status").out
     fleet.store_problem = "no quorum"
-    assert "unavailable for 30 s: no quorum" in cli("status").out
+    said = cli("status").out
+    assert "UNAVAILABLE since 20" in said
+    assert "(for 30 s): no quorum; nothing is started" in said

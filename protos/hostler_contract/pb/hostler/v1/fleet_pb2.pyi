@@ -550,7 +550,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("coordinator", "leader", "leader_address", "leader_since", "store_unavailable_since", "store_problem", "hosts", "hosts_heard", "campaigns_running", "dead_letters_open", "brakes", "now", "version")
+    __slots__ = ("coordinator", "leader", "leader_address", "leader_since", "store_unavailable_since", "store_problem", "hosts", "hosts_heard", "campaigns_running", "dead_letters_open", "brakes", "now", "version", "leaderless_since", "leader_problem", "next_step")
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -564,6 +564,9 @@ class GetStatusResponse(_message.Message):
     BRAKES_FIELD_NUMBER: _ClassVar[int]
     NOW_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEADERLESS_SINCE_FIELD_NUMBER: _ClassVar[int]
+    LEADER_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    NEXT_STEP_FIELD_NUMBER: _ClassVar[int]
     coordinator: str
     leader: str
     leader_address: str
@@ -577,4 +580,7 @@ class GetStatusResponse(_message.Message):
     brakes: _containers.RepeatedScalarFieldContainer[str]
     now: _timestamp_pb2.Timestamp
     version: str
-    def __init__(self, coordinator: _Optional[str] = ..., leader: _Optional[str] = ..., leader_address: _Optional[str] = ..., leader_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_unavailable_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ..., hosts: _Optional[int] = ..., hosts_heard: _Optional[int] = ..., campaigns_running: _Optional[int] = ..., dead_letters_open: _Optional[int] = ..., brakes: _Optional[_Iterable[str]] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ...) -> None: ...
+    leaderless_since: _timestamp_pb2.Timestamp
+    leader_problem: str
+    next_step: str
+    def __init__(self, coordinator: _Optional[str] = ..., leader: _Optional[str] = ..., leader_address: _Optional[str] = ..., leader_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_unavailable_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ..., hosts: _Optional[int] = ..., hosts_heard: _Optional[int] = ..., campaigns_running: _Optional[int] = ..., dead_letters_open: _Optional[int] = ..., brakes: _Optional[_Iterable[str]] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., leaderless_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., leader_problem: _Optional[str] = ..., next_step: _Optional[str] = ...) -> None: ...
