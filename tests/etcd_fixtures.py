@@ -9,13 +9,18 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 import pytest_asyncio
 
 from hostler_coordinator.dev.etcd_server import EtcdCluster
-from hostler_coordinator.etcd import EtcdClient
+from hostler_coordinator.etcd import EtcdClient, Observer
+from hostler_coordinator.etcd.connection import Connection
+from simulator.etcd_model import EtcdModel
+from simulator.etcd_wire import Cluster, SimConnection
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class SharedEtcd:
     endpoints: tuple[str, ...]
     client: EtcdClient
     prefix: bytes
+    another: Callable[..., EtcdClient]
+    """One more client of the same cluster."""
 
 
 async def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
@@ -53,7 +60,43 @@ def etcd_server() -> Iterator[EtcdCluster]:
 async def etcd(etcd_server: EtcdCluster) -> AsyncIterator[SharedEtcd]:
     """The shared member, through a client of this test's own, on a fresh prefix."""
     async with EtcdClient(etcd_server.endpoints) as client:
-        yield SharedEtcd(etcd_server.endpoints, client, f"/test/{uuid.uuid4().hex}/".encode())
+        prefix = f"/test/{uuid.uuid4().hex}/".encode()
+        yield SharedEtcd(etcd_server.endpoints, client, prefix, partial(EtcdClient, etcd_server.endpoints))
+
+
+class ShortRoad:
+    """Everything arrives, and every message lets others run."""
+
+    async def travel(self, source: str, target: str) -> None:
+        """At once, but not before whoever is ready."""
+        await asyncio.sleep(0)
+
+
+def simulated_client(cluster: Cluster, observer: Observer | None = None) -> EtcdClient:
+    """The product's client of a simulated cluster."""
+
+    def dial(endpoint: str, _: object) -> Connection:
+        return cast("Connection", SimConnection("test", endpoint, cluster, ShortRoad()))
+
+    return EtcdClient(cluster.model.members, dial=dial, observer=observer)
+
+
+@pytest.fixture(params=["real", "simulated"])
+def server_or_none(request: pytest.FixtureRequest) -> EtcdCluster | None:
+    """The shared member, and then none, for a simulated one."""
+    return request.getfixturevalue("etcd_server") if request.param == "real" else None
+
+
+@pytest_asyncio.fixture
+async def either_etcd(server_or_none: EtcdCluster | None) -> AsyncIterator[SharedEtcd]:
+    """The same promises hold for a real member and for the simulator's, so that the fake cannot drift."""
+    another: Callable[..., EtcdClient]
+    if server_or_none is not None:
+        another = partial(EtcdClient, server_or_none.endpoints)
+    else:
+        another = partial(simulated_client, Cluster(EtcdModel()))
+    async with another() as client:
+        yield SharedEtcd(client.endpoints, client, f"/test/{uuid.uuid4().hex}/".encode(), another)
 
 
 @pytest_asyncio.fixture

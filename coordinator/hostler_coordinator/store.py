@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from hostler_contract.campaigns import AuditRecord
 from hostler_contract.codec import UnreadableRecordError, from_record, to_record
 from hostler_contract.hosts import Claim
 from hostler_coordinator import etcd
+from hostler_coordinator.etcd.moments import monotonic
 from hostler_coordinator.layout import LEADER, model_of, path_of
 from hostler_coordinator.ports import Committed, Lost, StoreUnavailableError
 from hostler_coordinator.refusals import Refused
@@ -79,8 +79,8 @@ class EtcdStore:
         """Name whom we ask: a wrong address looks like a dead store."""
         return f"no etcd member answers at {', '.join(self._client.endpoints)}"
 
-    def _epoch(self, monotonic: float) -> float:
-        return self._clock.now() - max(0.0, time.monotonic() - monotonic)
+    def _epoch(self, moment: float) -> float:
+        return self._clock.now() - max(0.0, monotonic() - moment)
 
     def _news(self) -> None:
         self._moved.set()

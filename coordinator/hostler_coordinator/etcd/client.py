@@ -5,7 +5,7 @@ meaning belongs to the store adapter.
 from __future__ import annotations
 
 import asyncio
-import time
+import random
 from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Self
@@ -13,6 +13,7 @@ from typing import Self
 import grpc
 
 from hostler_coordinator.etcd import methods
+from hostler_coordinator.etcd.connection import Connection
 from hostler_coordinator.etcd.errors import Compacted, EtcdError, RequestRefused
 from hostler_coordinator.etcd.keys import prefix_end
 from hostler_coordinator.etcd.leases import Lease, LeaseKeeper
@@ -25,8 +26,9 @@ from hostler_coordinator.etcd.members import (
     member,
     member_status,
 )
+from hostler_coordinator.etcd.moments import monotonic
 from hostler_coordinator.etcd.pb import wire_pb2 as wire
-from hostler_coordinator.etcd.transport import Login, Observer, TlsFiles, Transport
+from hostler_coordinator.etcd.transport import Dial, Login, Observer, TlsFiles, Transport
 from hostler_coordinator.etcd.txn import Compare, Op, TxnResult, txn_request, txn_result
 from hostler_coordinator.etcd.values import Got, Listing, key_value, listing
 from hostler_coordinator.etcd.watch import Watch, WatchBatch
@@ -41,7 +43,8 @@ class EtcdClient:
 
     Every call is bounded: an attempt by ``request_timeout_s``, the whole call by ``deadline_s``. Reads are
     linearizable: what they return was true after the call began. Any call can raise StoreUnavailable, AuthFailed,
-    RequestRefused or ClusterChanged; writes also NoSpace and OutcomeUnknown.
+    RequestRefused or ClusterChanged; writes also NoSpace and OutcomeUnknown. ``dial`` opens a connection to a member,
+    and ``chance`` draws the pauses between attempts.
     """
 
     def __init__(
@@ -53,8 +56,19 @@ class EtcdClient:
         request_timeout_s: float = 2.0,
         deadline_s: float = 10.0,
         observer: Observer | None = None,
+        dial: Dial = Connection,
+        chance: random.Random | None = None,
     ) -> None:
-        self._transport = Transport(endpoints, tls, login, request_timeout_s, deadline_s, observer)
+        self._transport = Transport(
+            endpoints,
+            tls,
+            login,
+            request_timeout_s,
+            deadline_s,
+            observer,
+            dial=dial,
+            chance=chance or random.SystemRandom(),
+        )
         self._keeper = LeaseKeeper(self._transport)
 
     async def __aenter__(self) -> Self:
@@ -224,7 +238,7 @@ class EtcdClient:
 
     async def lease_grant(self, ttl_s: int, *, keep: bool = True, deadline_s: float | None = None) -> Lease:
         """A new lease, renewed (``keep``) on the client's one keepalive stream until it is lost or revoked."""
-        asked_at = time.monotonic()
+        asked_at = monotonic()
         answer = await self._transport.call(
             methods.LEASE_GRANT, wire.LeaseGrantRequest(ttl=ttl_s), idempotent=True, deadline_s=deadline_s
         )

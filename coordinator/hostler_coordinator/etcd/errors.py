@@ -5,10 +5,11 @@ caller's.
 from __future__ import annotations
 
 import enum
-import time
 from collections.abc import Sequence
 
 import grpc
+
+from hostler_coordinator.etcd.moments import monotonic
 
 
 class EtcdError(Exception):
@@ -22,7 +23,7 @@ class StoreUnavailable(EtcdError):
         self.since = since
         self.endpoints = tuple(endpoints)
         self.reason = reason
-        age_s = max(0.0, time.monotonic() - since)
+        age_s = max(0.0, monotonic() - since)
         super().__init__(f"store unavailable for {age_s:.1f} s ({', '.join(endpoints)}): {reason}")
 
 

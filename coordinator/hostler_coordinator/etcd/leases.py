@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ import grpc.aio
 from hostler_coordinator.etcd.connection import Connection, Stream, StreamBroken
 from hostler_coordinator.etcd.losses import Loss, LossCause
 from hostler_coordinator.etcd.methods import LEASE_KEEP_ALIVE
+from hostler_coordinator.etcd.moments import monotonic
 from hostler_coordinator.etcd.pb import wire_pb2 as wire
 from hostler_coordinator.etcd.transport import Transport
 
@@ -59,7 +59,7 @@ class Lease:
     @property
     def alive(self) -> bool:
         """True while the holder may believe that the lease is its own. Right even after the process was frozen."""
-        return not self.lost.is_set() and time.monotonic() < self.believed_until
+        return not self.lost.is_set() and monotonic() < self.believed_until
 
     def renewed(self, asked_at: float, ttl_s: int) -> None:
         """Note the answer to a request sent at ``asked_at``: the lease lives for ``ttl_s`` seconds more."""
@@ -68,7 +68,7 @@ class Lease:
         self.trouble = ""
         self._renewed_at = max(self._renewed_at, asked_at)
         self.believed_until = max(self.believed_until, asked_at + ttl_s * (1.0 - MARGIN_SHARE))
-        self._after(self.believed_until - time.monotonic(), self._doubt)
+        self._after(self.believed_until - monotonic(), self._doubt)
 
     def end(self, loss: Loss) -> None:
         """The lease is no more, or may be no more: stop believing in it. The first reason stays."""
@@ -80,7 +80,7 @@ class Lease:
     def expiry(self) -> Loss:
         """Why belief has ended, or will have: no renewal was answered in time."""
         cause = LossCause.UNREACHABLE if self.trouble else LossCause.NOT_RENEWED
-        age_s = time.monotonic() - self._renewed_at
+        age_s = monotonic() - self._renewed_at
         why = self.trouble or "no member answered, or this process stood still"
         return Loss(cause, f"the lease of {self.ttl_s} s was not renewed for {age_s:.1f} s: {why}")
 
@@ -88,10 +88,10 @@ class Lease:
         """Belief has ended (``alive`` says so already). An answer may lie unread that proves the lease to have lasted
         all along, so nobody is told before there was time to read it, and more time while the process lags.
         """
-        self._after(READ_AFTER_STALL_S, partial(self._run_out, time.monotonic() + READ_AFTER_STALL_S))
+        self._after(READ_AFTER_STALL_S, partial(self._run_out, monotonic() + READ_AFTER_STALL_S))
 
     def _run_out(self, due_at: float) -> None:
-        now = time.monotonic()
+        now = monotonic()
         if now - due_at > STALL_S and now < self.believed_until + DOUBT_SHARE * self.ttl_s:
             self._doubt()
         else:
@@ -112,7 +112,7 @@ class _Line:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.opened_at = time.monotonic()
+        self.opened_at = monotonic()
         self.wake = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._next_at: dict[int, float] = {}
@@ -162,7 +162,7 @@ class LeaseKeeper:
         if len(self._leases) >= LEASES_MAX:
             raise ValueError(f"a client keeps at most {LEASES_MAX} leases; etcd is no place for one lease per host")
         if not self._leases:
-            self._heard_at = time.monotonic()
+            self._heard_at = monotonic()
         self._leases[lease.id] = lease
         self._wake_all()
         if self._task is None or self._task.done():
@@ -195,9 +195,9 @@ class LeaseKeeper:
             while self._drop_lost():
                 self._wake.clear()
                 await self._mend()
-                planned = time.monotonic() + self._quiet_s()
+                planned = monotonic() + self._quiet_s()
                 await _woken(self._wake, planned)
-                if time.monotonic() - planned > STALL_S:
+                if monotonic() - planned > STALL_S:
                     await asyncio.sleep(READ_AFTER_STALL_S)  # read before judging who is silent
         finally:
             for line in tuple(self._lines):
@@ -230,7 +230,7 @@ class LeaseKeeper:
         if not self._lines or self._another() is None:
             return _IDLE_MAX_S
         silent_at = self._heard_at + SILENCE_SHARE * ttl_s
-        return max(silent_at, self._lines[-1].opened_at + NEXT_MEMBER_SHARE * ttl_s) - time.monotonic()
+        return max(silent_at, self._lines[-1].opened_at + NEXT_MEMBER_SHARE * ttl_s) - monotonic()
 
     def _another(self) -> Connection | None:
         """The next member that is not being asked."""
@@ -255,7 +255,7 @@ class LeaseKeeper:
 
     def _heard(self, line: _Line) -> None:
         """This line answers: it alone is kept, and a member that was passed over is passed over for requests too."""
-        self._heard_at = time.monotonic()
+        self._heard_at = monotonic()
         self._failures = 0
         if line not in self._lines:
             return
@@ -275,7 +275,7 @@ class LeaseKeeper:
         except (StreamBroken, grpc.aio.AioRpcError) as broken:
             code = broken.code if isinstance(broken, StreamBroken) else broken.code()
             details = broken.details if isinstance(broken, StreamBroken) else broken.details()
-            self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - line.opened_at, code.name.lower())
+            self._transport.observe(LEASE_KEEP_ALIVE.name, monotonic() - line.opened_at, code.name.lower())
             if code in _SILENCE:
                 return
             for lease in self._leases.values():
@@ -301,7 +301,7 @@ class LeaseKeeper:
     ) -> None:
         line.forget_all_but(self._leases)
         for lease in tuple(self._leases.values()):
-            now = time.monotonic()
+            now = monotonic()
             due_at = line.due_at(lease)
             if due_at is not None and now >= due_at and not lease.lost.is_set():
                 line.asked(lease, now)
@@ -309,7 +309,7 @@ class LeaseKeeper:
 
     def _next_due(self, line: _Line) -> float:
         due = (line.due_at(lease) for lease in self._leases.values())
-        return min((moment for moment in due if moment is not None), default=time.monotonic() + _IDLE_MAX_S)
+        return min((moment for moment in due if moment is not None), default=monotonic() + _IDLE_MAX_S)
 
     async def _read(self, line: _Line, stream: Stream[wire.LeaseKeepAliveRequest, wire.LeaseKeepAliveResponse]) -> None:
         while True:
@@ -320,7 +320,7 @@ class LeaseKeeper:
             lease = self._leases.get(answer.id)
             if lease is None or asked_at is None:
                 continue
-            self._transport.observe(LEASE_KEEP_ALIVE.name, time.monotonic() - asked_at, "ok")
+            self._transport.observe(LEASE_KEEP_ALIVE.name, monotonic() - asked_at, "ok")
             if answer.ttl <= 0:
                 self.let_go(lease, _EXPIRED)
             else:
@@ -330,5 +330,5 @@ class LeaseKeeper:
 async def _woken(wake: asyncio.Event, until: float) -> None:
     """Wait for ``wake``, at most until the monotonic moment ``until``."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(max(_IDLE_MIN_S, until - time.monotonic())):
+        async with asyncio.timeout(max(_IDLE_MIN_S, until - monotonic())):
             await wake.wait()

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -37,12 +36,16 @@ from hostler_coordinator.etcd.errors import (
     sort_failure,
 )
 from hostler_coordinator.etcd.methods import ALARM_LIST, AUTHENTICATE, Method, Request, Response
+from hostler_coordinator.etcd.moments import monotonic
 from hostler_coordinator.etcd.pb import wire_pb2 as wire
 
-__all__ = ["Login", "Observer", "TlsFiles", "Transport"]
+__all__ = ["Dial", "Login", "Observer", "TlsFiles", "Transport"]
 
 Observer = Callable[[str, float, str], None]
 """Called after every attempt with the method's name, its seconds, and "ok" or the outcome's name."""
+
+Dial = Callable[[str, grpc.ChannelCredentials | None], Connection]
+"""Opens a connection to one member."""
 
 BACKOFF_FIRST_S = 0.02
 BACKOFF_MAX_S = 0.5
@@ -90,6 +93,9 @@ class Transport:
         request_timeout_s: float,
         deadline_s: float,
         observer: Observer | None,
+        *,
+        dial: Dial,
+        chance: random.Random,
     ) -> None:
         if not endpoints:
             raise ValueError("name at least one etcd endpoint (host:port)")
@@ -100,7 +106,8 @@ class Transport:
         self._tls = tls
         self._login = login
         self._observer = observer
-        self._random = random.SystemRandom()
+        self._dial = dial
+        self._random = chance
         self._connections: list[Connection] = []
         self._current = 0
         self._token: str | None = None
@@ -120,7 +127,7 @@ class Transport:
             raise EtcdError("this etcd client has been closed")
         if not self._connections:
             credentials = client_credentials(self._tls) if self._tls else None
-            self._connections = [Connection(endpoint, credentials) for endpoint in self.endpoints]
+            self._connections = [self._dial(endpoint, credentials) for endpoint in self.endpoints]
         return self._connections
 
     def connection(self, endpoint: str) -> Connection:
@@ -179,14 +186,14 @@ class Transport:
             StoreUnavailable: no answer before the deadline, and nothing was changed.
             EtcdError: etcd's refusal, by its kind.
         """
-        started = time.monotonic()
+        started = monotonic()
         end = started + (self.deadline_s if deadline_s is None else deadline_s)
         in_doubt = False
         attempt = 0
         while True:
             attempt += 1
             connection = self.current
-            timeout_s = max(0.001, min(self.request_timeout_s, end - time.monotonic()))
+            timeout_s = max(0.001, min(self.request_timeout_s, end - monotonic()))
             result = await self._attempt(connection, method, request, timeout_s)
             if not isinstance(result, Failed):
                 return Answer(result, in_doubt)
@@ -197,7 +204,7 @@ class Transport:
             elif not self._may_repeat(result):
                 raise await self._error(method, request, result)
             await self.back_off(attempt)
-            if time.monotonic() >= end:
+            if monotonic() >= end:
                 if in_doubt:
                     raise OutcomeUnknown(method.name, self._since(started), result.details)
                 raise StoreUnavailable(self._since(started), self.endpoints, result.details)
@@ -211,7 +218,7 @@ class Transport:
             StoreUnavailable: it did not answer in time.
             EtcdError: it refused.
         """
-        started = time.monotonic()
+        started = monotonic()
         result = await self._attempt(self.connection(endpoint), method, request, timeout_s, of_one_member=True)
         if not isinstance(result, Failed):
             return result
@@ -230,7 +237,7 @@ class Transport:
         *,
         of_one_member: bool = False,
     ) -> Response | Failed:
-        started = time.monotonic()
+        started = monotonic()
         try:
             metadata = await self._metadata(connection, timeout_s)
             response = await connection.unary(method, request, timeout_s, metadata)
@@ -243,9 +250,9 @@ class Transport:
             failed = Failed(Failure.IN_DOUBT, grpc.StatusCode.CANCELLED, f"{connection.endpoint}: channel closed")
         else:
             self._note_success(connection, response, of_one_member=of_one_member)
-            self.observe(method.name, time.monotonic() - started, "ok")
+            self.observe(method.name, monotonic() - started, "ok")
             return response
-        took_s = time.monotonic() - started
+        took_s = monotonic() - started
         too_large = failed.failure is Failure.TOO_LARGE
         self.observe(method.name, took_s, failed.failure.value if too_large else failed.code.name.lower())
         if not of_one_member:

@@ -4,7 +4,6 @@ events mean is the reader's affair.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from hostler_coordinator.etcd.connection import Stream, StreamBroken
 from hostler_coordinator.etcd.errors import AuthFailed, Compacted, Failure, WatchCancelled, sort_failure
 from hostler_coordinator.etcd.keys import prefix_end
 from hostler_coordinator.etcd.methods import WATCH
+from hostler_coordinator.etcd.moments import monotonic
 from hostler_coordinator.etcd.pb import wire_pb2 as wire
 from hostler_coordinator.etcd.transport import Transport
 from hostler_coordinator.etcd.values import Event, event
@@ -51,7 +51,7 @@ class Watch:
         """See ``EtcdClient.watch``."""
         while True:
             connection = self._transport.current
-            started = time.monotonic()
+            started = monotonic()
             self._held = []
             try:
                 async with self._transport.stream(connection, WATCH) as stream:
@@ -120,7 +120,7 @@ class Watch:
 
     def _after_break(self, code: grpc.StatusCode, details: str, started: float) -> None:
         """Decide whether asking again can help; return if so."""
-        self._transport.observe(WATCH.name, time.monotonic() - started, code.name.lower())
+        self._transport.observe(WATCH.name, monotonic() - started, code.name.lower())
         failure = sort_failure(code, details)
         if failure in {Failure.IN_DOUBT, Failure.NOT_APPLIED}:
             return

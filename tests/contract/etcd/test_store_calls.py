@@ -1,4 +1,4 @@
-"""What the etcd client promises of reads, transactions, watches and leases, against a real member."""
+"""What the etcd client promises of reads, transactions, watches and leases, on a real member and on a simulated one."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ from hostler_coordinator.etcd import (
     value_is,
     version_is,
 )
+
+
+@pytest.fixture
+def etcd(either_etcd: SharedEtcd) -> SharedEtcd:
+    """Both, one after the other."""
+    return either_etcd
 
 
 @pytest.mark.parametrize(
@@ -199,11 +205,11 @@ async def test_kept_leases_share_a_stream_and_outlive_their_ttl(etcd: SharedEtcd
 
 
 async def test_a_lease_that_comes_while_the_last_one_goes_is_kept(etcd: SharedEtcd) -> None:
-    lease = await etcd.client.lease_grant(2)
+    lease = await etcd.client.lease_grant(5)
     for _ in range(20):
-        _, lease = await asyncio.gather(etcd.client.lease_revoke(lease), etcd.client.lease_grant(2))
+        _, lease = await asyncio.gather(etcd.client.lease_revoke(lease), etcd.client.lease_grant(5))
     granted_until = lease.believed_until
-    await wait_until(lambda: lease.believed_until > granted_until or lease.lost.is_set(), 3.0)
+    await wait_until(lambda: lease.believed_until > granted_until or lease.lost.is_set(), 6.0)
     assert lease.alive
 
 
@@ -215,7 +221,7 @@ async def test_belief_in_a_lease_ends_before_etcds(etcd: SharedEtcd) -> None:
 
 async def test_a_lease_revoked_by_somebody_else_is_noticed(etcd: SharedEtcd) -> None:
     lease = await etcd.client.lease_grant(2)
-    async with EtcdClient(etcd.endpoints) as other:
+    async with etcd.another() as other:
         taken = await other.lease_grant(5, keep=False)
         taken.id, own = lease.id, taken.id
         await other.lease_revoke(taken)
@@ -237,7 +243,7 @@ async def test_members_say_how_they_are(etcd: SharedEtcd) -> None:
 
 async def test_the_observer_hears_of_every_attempt(etcd: SharedEtcd) -> None:
     heard: list[tuple[str, str]] = []
-    async with EtcdClient(etcd.endpoints, observer=lambda name, _, outcome: heard.append((name, outcome))) as client:
+    async with etcd.another(observer=lambda name, _, outcome: heard.append((name, outcome))) as client:
         await client.put(etcd.prefix, b"")
         await client.get(etcd.prefix)
     assert heard == [("Put", "ok"), ("Range", "ok")]

@@ -5,62 +5,50 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hostler_coordinator import pki
 from hostler_coordinator.rpc.channels import Renewal, Tls
-
-OLD, NEW = Tls(b"old", b"key", b"ca"), Tls(b"new", b"key", b"ca")
 
 
 class Papers:
-    """What lies on the disk now, and how often somebody looked."""
+    """What lies on the disk now."""
 
-    def __init__(self) -> None:
-        self.newest = OLD
-        self.looks = 0
+    def __init__(self, folder: Path) -> None:
+        authority = pki.make_ca(folder, now=datetime.now(UTC))
+        issued = [authority.issue(name, pki.Role.COORDINATOR, now=datetime.now(UTC)) for name in ("old", "new")]
+        self.old, self.new = (Tls(one.cert.read_bytes(), one.key.read_bytes(), one.ca.read_bytes()) for one in issued)
+        self.newest = self.old
         self.missing = False
 
     def __call__(self) -> Tls:
-        self.looks += 1
         if self.missing:
             raise FileNotFoundError
         return self.newest
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Tls]:
-    """Configurations handed to gRPC, in order."""
-    found: list[Tls] = []
-
-    def configuration(tls: Tls) -> object:
-        found.append(tls)
-        return object()
-
-    monkeypatch.setattr(Tls, "configuration", configuration)
-    return found
-
-
-def test_a_configuration_is_handed_over_once_per_renewal(made: list[Tls]) -> None:
-    papers = Papers()
+def test_a_configuration_is_handed_over_once_per_renewal(tmp_path: Path) -> None:
+    papers = Papers(tmp_path)
     renewal = Renewal(papers)
     assert [renewal() for _ in range(3)] == [None] * 3
-    papers.newest = NEW
+    papers.newest = papers.new
     assert renewal() is not None
     assert [renewal() for _ in range(3)] == [None] * 3
-    assert (made, papers.looks) == ([NEW], 8)
+    assert renewal.served == papers.new
 
 
-def test_papers_that_cannot_be_read_leave_the_old_ones_and_are_tried_again(made: list[Tls]) -> None:
-    papers = Papers()
+def test_papers_that_cannot_be_read_leave_the_old_ones_and_are_tried_again(tmp_path: Path) -> None:
+    papers = Papers(tmp_path)
     renewal = Renewal(papers)
-    papers.missing = True
+    papers.missing, papers.newest = True, papers.new
     with pytest.raises(FileNotFoundError):
         renewal()
-    papers.missing, papers.newest = False, NEW
+    assert renewal.served == papers.old
+    papers.missing = False
     assert renewal() is not None
-    assert (made, renewal.served) == ([NEW], NEW)
 
 
 def test_a_storm_of_handshakes_ends_no_server_and_meets_the_renewed_certificate() -> None:
