@@ -75,7 +75,8 @@ class RunningFleet:
         def changed() -> str | None:
             with suppress(Problem):
                 now = self.operator.status()
-                if now.leader and (now.leader, now.leader_since) != (before.leader, before.leader_since):
+                led = now.leader and now.leaderless_since is None
+                if led and (now.leader, now.leader_since) != (before.leader, before.leader_since):
                     return now.leader
             return None
 

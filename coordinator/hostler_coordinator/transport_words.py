@@ -33,13 +33,25 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("timeout", "it did not answer in time"),
     ("fd shutdown", "it did not answer in time"),
 )
+_RAW = ("ipv4:", "ipv6:", "unknown:", NOT_CONNECTED)
+"""Signs of a text that is for nobody's eyes; what has none of them was written by whoever answered."""
 UNKNOWN = "the connection failed"
+HOPELESS = frozenset(
+    {
+        "its certificate is for another name",
+        "its certificate is not signed by our CA, or is not valid now",
+        "it does not speak TLS",
+        "its name is not known",
+    }
+)
+"""Words for what trying again does not cure."""
 
 
 def in_words(details: str) -> str:
     """A clause about the other side, such as `it refuses the connection: nothing listens there`."""
     low = details.lower()
-    return next((words for sign, words in _WORDS if sign in low), UNKNOWN)
+    strange = not details or any(sign in low for sign in _RAW)
+    return next((words for sign, words in _WORDS if sign in low), UNKNOWN if strange else details)
 
 
 def never_sent(details: str) -> bool:

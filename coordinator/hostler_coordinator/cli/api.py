@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
@@ -25,6 +25,10 @@ class Method(Generic[Q, R]):
     name: str
     request: Callable[..., Q]
     read: Callable[[bytes], R]
+    repeatable: bool = True
+    """Done twice it is the same as done once: by nature, or by its key. False: never sent again while in doubt."""
+    tells_itself: bool = False
+    """The answer itself says when it was read from old records."""
 
     @property
     def path(self) -> str:
@@ -34,6 +38,15 @@ class Method(Generic[Q, R]):
 
 def _in(service: str, name: str, request: Callable[..., Q], response: type[R]) -> Method[Q, R]:
     return Method(service, name, request, response.FromString)
+
+
+def _once(method: Method[Q, R]) -> Method[Q, R]:
+    """Twice is not once: a second hold, or "there is no such host" of a host that the first call removed."""
+    return replace(method, repeatable=False)
+
+
+def _telling(method: Method[Q, R]) -> Method[Q, R]:
+    return replace(method, tells_itself=True)
 
 
 _C, _F, _D, _A = "CampaignService", "FleetService", "DeadLetterService", "AuditService"
@@ -51,23 +64,23 @@ GET_TASK = _in(_C, "GetTask", campaign.GetTaskRequest, campaign.GetTaskResponse)
 
 LIST_HOSTS = _in(_F, "ListHosts", fleet.ListHostsRequest, fleet.ListHostsResponse)
 GET_HOST = _in(_F, "GetHost", fleet.GetHostRequest, fleet.GetHostResponse)
-EXPLAIN_HOST = _in(_F, "ExplainHost", fleet.ExplainHostRequest, fleet.ExplainHostResponse)
+EXPLAIN_HOST = _telling(_in(_F, "ExplainHost", fleet.ExplainHostRequest, fleet.ExplainHostResponse))
 DRAIN_HOSTS = _in(_F, "DrainHosts", fleet.DrainHostsRequest, fleet.DrainHostsResponse)
 UNDRAIN_HOSTS = _in(_F, "UndrainHosts", fleet.UndrainHostsRequest, fleet.UndrainHostsResponse)
 NOTE_HOST = _in(_F, "NoteHost", fleet.NoteHostRequest, fleet.NoteHostResponse)
 RETIRE_HOST = _in(_F, "RetireHost", fleet.RetireHostRequest, fleet.RetireHostResponse)
 REBIND_HOST = _in(_F, "RebindHost", fleet.RebindHostRequest, fleet.RebindHostResponse)
-REMOVE_HOST = _in(_F, "RemoveHost", fleet.RemoveHostRequest, fleet.RemoveHostResponse)
+REMOVE_HOST = _once(_in(_F, "RemoveHost", fleet.RemoveHostRequest, fleet.RemoveHostResponse))
 IMPORT_INVENTORY = _in(_F, "ImportInventory", fleet.ImportInventoryRequest, fleet.ImportInventoryResponse)
-PROBE_BMC = _in(_F, "ProbeBmc", fleet.ProbeBmcRequest, fleet.ProbeBmcResponse)
+PROBE_BMC = _once(_in(_F, "ProbeBmc", fleet.ProbeBmcRequest, fleet.ProbeBmcResponse))
 LIST_DOMAINS = _in(_F, "ListDomains", fleet.ListDomainsRequest, fleet.ListDomainsResponse)
 GET_DOMAIN = _in(_F, "GetDomain", fleet.GetDomainRequest, fleet.GetDomainResponse)
 SET_DOMAIN_BUDGET = _in(_F, "SetDomainBudget", fleet.SetDomainBudgetRequest, fleet.SetDomainBudgetResponse)
-ADD_HOLD = _in(_F, "AddHold", fleet.AddHoldRequest, fleet.AddHoldResponse)
+ADD_HOLD = _once(_in(_F, "AddHold", fleet.AddHoldRequest, fleet.AddHoldResponse))
 LIST_HOLDS = _in(_F, "ListHolds", fleet.ListHoldsRequest, fleet.ListHoldsResponse)
-REMOVE_HOLD = _in(_F, "RemoveHold", fleet.RemoveHoldRequest, fleet.RemoveHoldResponse)
+REMOVE_HOLD = _once(_in(_F, "RemoveHold", fleet.RemoveHoldRequest, fleet.RemoveHoldResponse))
 RELEASE_BRAKE = _in(_F, "ReleaseBrake", fleet.ReleaseBrakeRequest, fleet.ReleaseBrakeResponse)
-GET_STATUS = _in(_F, "GetStatus", fleet.GetStatusRequest, fleet.GetStatusResponse)
+GET_STATUS = _telling(_in(_F, "GetStatus", fleet.GetStatusRequest, fleet.GetStatusResponse))
 
 LIST_DEAD_LETTERS = _in(_D, "ListDeadLetters", deadletter.ListDeadLettersRequest, deadletter.ListDeadLettersResponse)
 GET_DEAD_LETTER = _in(_D, "GetDeadLetter", deadletter.GetDeadLetterRequest, deadletter.GetDeadLetterResponse)

@@ -13,17 +13,19 @@ from google.protobuf.message import Message
 
 from hostler_coordinator.cli.api import Method
 from hostler_coordinator.cli.certificates import expiry_warning
-from hostler_coordinator.cli.errors import Problem, from_rpc, usage
+from hostler_coordinator.cli.errors import Problem, from_rpc, is_unavailable, notice_of, usage
+from hostler_coordinator.cli.patience import Patience
 from hostler_coordinator.cli.profile import Profile, check_endpoints, is_plaintext
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 PLAINTEXT_IDENTITY = "hostler-plaintext-identity"
-ATTEMPTS_MAX = 12
-RETRY_PAUSE_S = 0.25
+NOTICE_KEY = "hostler-notice-bin"
+STORE_AWAY = "store-unavailable"
 ATTEMPT_MIN_S = 1.0
-STREAM_RETRIES_MAX = 20
+LEAST_S = 0.05
+"""With less time than this left no attempt is worth making."""
 RECEIVED_BYTES_MAX = 8 * 1024 * 1024
 PAPER_BYTES_MAX = 1024 * 1024
 
@@ -54,53 +56,79 @@ class Connection:
     _turn: int = 0
     _credentials: grpc.ChannelCredentials | None = None
     _checked: bool = False
+    _told: set[str] = field(default_factory=set)
 
-    def call(self, method: Method[Q, R], request: Q, *, repeatable: bool = True) -> R:
+    def call(self, method: Method[Q, R], request: Q, *, repeatable: bool | None = None) -> R:
         """Call one method and return its answer; raises Problem.
 
-        The next endpoint is tried when one cannot be reached. A request that is not `repeatable` is sent a second time
-        only if it certainly was not carried out the first time.
+        While no coordinator can do it now, every endpoint is tried in turn until the time-out. A request that is not
+        `repeatable` (as the method says, unless told; a dry run always is) is sent a second time only if it certainly
+        was not carried out the first time. An answer from old records is taken at once when the store is away, and
+        else when no leader has answered within the time.
         """
-        deadline = time.monotonic() + self.timeout_s
-        problem = Problem("DEADLINE_EXCEEDED", f"no answer within {self.timeout_s:g} s")
-        for attempt in range(ATTEMPTS_MAX):
+        if repeatable is None:
+            repeatable = method.repeatable or bool(getattr(request, "dry_run", False))
+        patience = Patience(self.timeout_s, self.profile.endpoints, self.warn, repeatable)
+        old: tuple[R, Problem] | None = None
+        cause: grpc.RpcError | None
+        while True:
             endpoint = self._endpoint()
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                break
             try:
-                return self._send(endpoint, method, request, self._share(left_s))
+                answer, notice = self._send(endpoint, method, request, self._share(patience.left_s))
             except grpc.RpcError as error:
-                problem = from_rpc(error, endpoint=endpoint)
-                if not _may_repeat(problem, repeatable=repeatable):
-                    raise self._explained(problem) from error
-                self._next(attempt, deadline)
-        raise self._explained(problem)
+                problem, cause = from_rpc(error, endpoint=endpoint), error
+                if not is_unavailable(problem):
+                    raise problem from error
+            else:
+                if notice is None or method.tells_itself:
+                    return answer
+                old, problem, cause = (answer, notice), notice, None
+                if notice.reason == STORE_AWAY:
+                    break
+            if not patience.failed(endpoint, problem):
+                break
+            self._turn += 1
+            patience.waits(problem)
+            if patience.left_s <= LEAST_S:
+                break
+        if old is None:
+            raise patience.given_up(problem) from cause
+        self._tell(old[1])
+        return old[0]
 
     def stream(self, method: Method[Q, R], request: Q, *, resume: bool) -> Iterator[R]:
         """Yield a method's stream of answers. With `resume` a broken stream is opened again, elsewhere if need be;
         without, only while nothing has come yet. Without any answer it gives up after the time-out.
         """
-        failures, received = 0, False
-        deadline = time.monotonic() + self.timeout_s
+        received = False
+        patience = Patience(self.timeout_s, self.profile.endpoints, self.warn, repeatable=True)
         while True:
             endpoint = self._endpoint()
             try:
                 for answer in self._open(endpoint, method, request):
-                    failures, received = 0, True
+                    received = True
+                    patience = Patience(self.timeout_s, self.profile.endpoints, self.warn, repeatable=True)
                     yield answer
                 return
             except grpc.RpcError as error:
                 problem = from_rpc(error, endpoint=endpoint)
-                failures += 1
-                if failures == 1 and received:
-                    deadline = time.monotonic() + self.timeout_s
-                broken = problem.code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"} and (resume or not received)
-                if not broken or failures > STREAM_RETRIES_MAX or time.monotonic() >= deadline:
-                    raise self._explained(problem) from error
-                if failures == 1 and resume:
+                if patience.is_fresh and received:
+                    patience.restart()
+                first = patience.is_fresh
+                again = patience.failed(endpoint, problem)
+                if not again or (received and not resume):
+                    raise patience.given_up(problem) from error
+                if first and resume:
                     self.warn(f"{problem.message}; asking the next coordinator")
-                self._next(failures - 1, deadline)
+                self._turn += 1
+                patience.waits(problem)
+
+    def _tell(self, notice: Problem) -> None:
+        """Say once that what is shown is old."""
+        text = f"{notice.message}; next: {notice.fix}" if notice.fix else notice.message
+        if text not in self._told:
+            self._told.add(text)
+            self.warn(text)
 
     def close(self) -> None:
         """Close every channel."""
@@ -116,12 +144,14 @@ class Connection:
         answers: Any = open_stream(request, metadata=self._metadata())
         return iter(answers)
 
-    def _send(self, endpoint: str, method: Method[Q, R], request: Q, timeout_s: float) -> R:
+    def _send(self, endpoint: str, method: Method[Q, R], request: Q, timeout_s: float) -> tuple[R, Problem | None]:
+        """The answer, and the notice with it when it was read from old records."""
         call = self._channel(endpoint).unary_unary(
             method.path, request_serializer=_serialize, response_deserializer=method.read
         )
-        answer: R = call(request, timeout=timeout_s, metadata=self._metadata())
-        return answer
+        answer, done = call.with_call(request, timeout=timeout_s, metadata=self._metadata())
+        raw = next((value for key, value in done.trailing_metadata() or () if key == NOTICE_KEY), None)
+        return answer, notice_of(raw) if isinstance(raw, bytes) else None
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         """Over TLS the certificate says who calls; plaintext on loopback has only the caller's word."""
@@ -140,22 +170,6 @@ class Connection:
         if len(self.profile.endpoints) == 1:
             return left_s
         return min(left_s, max(left_s / 2, ATTEMPT_MIN_S))
-
-    def _next(self, attempt: int, deadline: float) -> None:
-        """Turn to the next endpoint; after a whole round, pause for a moment."""
-        self._turn += 1
-        if (attempt + 1) % len(self.profile.endpoints) == 0:
-            left_s = deadline - time.monotonic()
-            time.sleep(max(0.0, min(RETRY_PAUSE_S * (attempt + 1) / len(self.profile.endpoints), left_s)))
-
-    def _explained(self, problem: Problem) -> Problem:
-        """Name every endpoint and the next step when none of them could be reached."""
-        if problem.from_server or problem.code not in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
-            return problem
-        if len(self.profile.endpoints) > 1:
-            problem.message = f"no coordinator answers at {', '.join(self.profile.endpoints)}; {problem.message}"
-        problem.fix = problem.fix or "check the profile's endpoints and certificates, and that a coordinator runs"
-        return problem
 
     def _channel(self, endpoint: str) -> grpc.Channel:
         if endpoint not in self._channels:
@@ -181,12 +195,6 @@ class Connection:
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
-
-
-def _may_repeat(problem: Problem, *, repeatable: bool) -> bool:
-    if problem.code == "UNAVAILABLE":
-        return repeatable or problem.from_server or problem.never_sent
-    return problem.code == "DEADLINE_EXCEEDED" and repeatable and not problem.from_server
 
 
 def _read_paper(name: str, path: str) -> bytes:

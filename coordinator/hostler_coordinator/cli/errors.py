@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from google.rpc import error_details_pb2
+from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
+
+from hostler_coordinator.transport_words import HOPELESS, in_words, never_sent
 
 DONE, ENDED_BADLY, USAGE, NOT_FOUND, REFUSED, UNAVAILABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 4, 5, 130, 141
 
@@ -25,6 +27,8 @@ EXIT_OF_CODE = {
     "INTERRUPTED": INTERRUPTED,
 }
 """Every other code means that the service could not do it now: UNAVAILABLE."""
+
+UNANSWERED = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
 
 WORDS_OF_EXIT = {
     ENDED_BADLY: "ended badly",
@@ -70,9 +74,6 @@ FLAG_OF_FIELD = {
 }
 
 
-_NO_CONNECTION = "failed to connect to all addresses"
-
-
 @dataclass(eq=False)
 class Problem(Exception):
     """One error as a person and a script see it. `fields` are (field path or flag, what is wrong with it)."""
@@ -87,8 +88,14 @@ class Problem(Exception):
     details: dict[str, str] = field(default_factory=dict)
     from_server: bool = False
     """True when a coordinator said so itself, rather than the way to it having failed."""
-    never_sent: bool = False
-    """True when there was no connection to send the request on."""
+    in_doubt: bool = False
+    """True when the request was sent, and may have been carried out although no answer came."""
+    hopeless: bool = False
+    """True when trying the same endpoint again is in vain: a wrong name or certificate."""
+    brief: str = ""
+    """What this endpoint said, where it is named beside it."""
+    said: tuple[tuple[str, str], ...] = ()
+    """(endpoint, what it said), when several were asked."""
 
     def __str__(self) -> str:
         return self.message
@@ -102,7 +109,8 @@ class Problem(Exception):
         """The error as the one JSON document on standard output."""
         fields = [{"field": path, "message": text} for path, text in self.fields]
         known = {"code": self.code, "message": self.message, "fields": fields, "holder": self.holder, "fix": self.fix}
-        extra = {"reason": self.reason, "since": self.since, **self.details}
+        extra: dict[str, Any] = {"reason": self.reason, "since": self.since, **self.details}
+        extra["endpoints"] = [{"endpoint": name, "said": text} for name, text in self.said]
         return {"error": known | {name: value for name, value in extra.items() if value and name not in known}}
 
     def as_lines(self) -> list[str]:
@@ -111,8 +119,9 @@ class Problem(Exception):
         lines = [f"hostler: {word}: {self.message}"]
         new = ((path, text) for path, text in self.fields if text not in self.message or path not in self.message)
         lines += [f"  {path}: {text}" for path, text in new]
+        lines += [f"  {name}: {text}" for name, text in self.said]
         named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
-        return lines + [f"  {name}: {value}" for name, value in named if value and value not in self.message]
+        return lines + [f"  {name}: {value}" for name, value in named if value and value not in "\n".join(lines)]
 
 
 def usage(message: str, *, flag: str = "", fix: str = "") -> Problem:
@@ -146,27 +155,51 @@ def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
             fields += more
             holders += who
     metadata = dict(info.metadata)
-    from_server = bool(info.reason)
-    never_sent = not from_server and code == "UNAVAILABLE" and text.startswith(_NO_CONNECTION)
-    if not from_server and endpoint and code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
-        text = f"no answer from {endpoint}: {_shortened(text)}"
+    if not info.reason and code in UNANSWERED:
+        return _no_answer(code, text, endpoint)
+    fix = metadata.pop("fix", "") or metadata.pop("next_step", "") or FIX_OF_CODE.get(code, "")
+    text = text.removesuffix(f"; {fix}") if fix else text
     return Problem(
         code=code,
         message=text,
         reason=info.reason,
         fields=tuple((path, what) for path, what in fields if what != text),
-        holder=metadata.pop("holder", "") or ("" if from_server else ", ".join(dict.fromkeys(holders))),
+        holder=metadata.pop("holder", "") or ("" if info.reason else ", ".join(dict.fromkeys(holders))),
         since=metadata.pop("since", ""),
-        fix=metadata.pop("fix", "") or metadata.pop("next_step", "") or FIX_OF_CODE.get(code, ""),
+        fix=fix,
         details=metadata,
-        from_server=from_server,
-        never_sent=never_sent,
+        from_server=bool(info.reason),
+        in_doubt=metadata.get("outcome", "unknown" if code == "DEADLINE_EXCEEDED" else "none") == "unknown",
+        brief=text,
     )
 
 
-def _shortened(text: str) -> str:
-    """What gRPC says of a connection, without the addresses it repeats."""
-    return text.rsplit("Last error: ", 1)[-1].split("; RPC Error", 1)[0]
+def _no_answer(code: str, text: str, endpoint: str) -> Problem:
+    """The way to a coordinator failed: in our words, and for programs in the transport's own."""
+    words = in_words(text)
+    return Problem(
+        code=code,
+        message=f"no answer from {endpoint}: {words}" if endpoint else words,
+        details={"transport": text},
+        in_doubt=not never_sent(text),
+        hopeless=words in HOPELESS,
+        brief=words,
+    )
+
+
+def is_unavailable(problem: Problem) -> bool:
+    """True when nobody could do it, or nobody said in time whether it was done."""
+    return problem.code in UNANSWERED
+
+
+def notice_of(raw: bytes) -> Problem:
+    """Why an answer comes from old records, as the coordinator wrote it down beside it."""
+    status = status_pb2.Status.FromString(raw)
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details:
+        detail.Unpack(info)
+    metadata = dict(info.metadata)
+    return Problem("UNAVAILABLE", status.message, reason=info.reason, fix=metadata.get("fix", ""), from_server=True)
 
 
 def _code_and_text(error: grpc.RpcError) -> tuple[str, str]:

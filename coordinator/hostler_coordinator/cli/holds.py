@@ -73,12 +73,12 @@ def add_verb(
     request = pb.AddHoldRequest(kind=f"HOLD_KIND_{kind.name}", reason=reason, dry_run=dry_run)
     codec.fill_message(select(hosts, label, from_file, every), request.selector)
     if until:
-        ends_at = instant_of(until, "--until", run.server_now(), ahead=True)
+        ends_at = instant_of(until, "--until", run.status().now, ahead=True)
         request.until.FromNanoseconds(round(ends_at * 1000) * 1_000_000)
     try:
-        answer = run.call(api.ADD_HOLD, request, repeatable=dry_run)
+        answer = run.call(api.ADD_HOLD, request)
     except Problem as problem:
-        if problem.code in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+        if problem.in_doubt:
             problem.fix = "see with `hostler hold list` whether it was added before adding it again"
         raise
     found = [codec.from_message(Hold, item) for item in answer.holds]

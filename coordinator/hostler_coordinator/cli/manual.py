@@ -32,7 +32,17 @@ cert: alice.pem
 key: alice.key
 ```
 
-Every endpoint is tried in turn within one time-out (`--timeout`, 10 s unless given). Plaintext is refused, except to
+Every endpoint is tried in turn within one time-out (`--timeout`, 10 s unless given), also while a leader is being
+elected or the store does not answer; a line on standard error says so after 2 s. What may have been carried out already
+is sent again only if twice is the same as once: by its nature, or by its `--key`. Adding and removing a hold, removing a
+host and asking a BMC are not, and the error then says that it may have been done.
+
+While the store is away or nobody leads, any coordinator answers `status`, `host why`, lists and shows from its own copy
+of the records: `status` marks what is missing and ends with 0, `host why` says since when nothing is started, and the
+others warn on standard error from when their answer is. What only a leader hears is then `unknown`. Whatever changes
+something is refused, with exit status 5: nothing was changed.
+
+Plaintext is refused, except to
 127.0.0.0/8 with `--insecure-loopback`. Flags win over the environment, the environment over the file.
 
 """
@@ -45,7 +55,8 @@ field names of the API; moments are RFC 3339 in UTC, lists are arrays. Warnings 
 progress and hints go there too, and only to a terminal. Ages are counted from the coordinator's clock.
 
 An error is `{"error": {"code", "message", "fields": [{"field", "message"}], "holder", "fix"}}`, with `reason` (a stable
-code), `since` and more where the coordinator says so.
+code), `since` and more where the coordinator says so. `message` says what happened, `fix` what to do next. When no
+coordinator answers, `endpoints` lists what each of them said, and `transport` keeps the transport's own words.
 
 | Exit status | Means |
 |---|---|

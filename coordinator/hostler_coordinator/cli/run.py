@@ -33,9 +33,9 @@ class Run:
     connection: Connection
     output: Output
 
-    def call(self, method: api.Method[Q, R], request: Q, *, repeatable: bool = True) -> R:
+    def call(self, method: api.Method[Q, R], request: Q) -> R:
         """Call one method; raises Problem."""
-        return self.connection.call(method, request, repeatable=repeatable)
+        return self.connection.call(method, request)
 
     def pages(self, method: api.Method[Q, R], request: Any, field: str, view: type[M]) -> Iterator[M]:
         """Yield the items of every page of a list, one page in memory at a time."""

@@ -6,14 +6,14 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 
 from hostler_coordinator.cli.ages import seconds_of
 from hostler_coordinator.cli.connection import Connection
-from hostler_coordinator.cli.errors import CLOSED_PIPE, Problem, usage
+from hostler_coordinator.cli.errors import CLOSED_PIPE, Problem, is_unavailable, usage
 from hostler_coordinator.cli.output import Format, Output, drop_closed_pipe
 from hostler_coordinator.cli.profile import Profile, load_profile, split_endpoints
 from hostler_coordinator.cli.run import Command, Run
@@ -172,16 +172,14 @@ def root_flags(
 
 
 def with_key_hint(problem: Problem, key: str) -> Problem:
-    """Say how to ask again safely after an answer got lost."""
-    if problem.code not in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+    """Say how to ask again safely after an answer got lost, or nobody could do it."""
+    if not is_unavailable(problem):
         return problem
-    return Problem(
-        problem.code,
-        f"{problem.message}; it may have been stored all the same",
-        reason=problem.reason,
-        fields=problem.fields,
-        holder=problem.holder,
-        since=problem.since,
-        fix=f"run it again with --key {key}: it will not be carried out twice",
-        details=problem.details | {"key": key},
+    again = f"run it again with --key {key}: it will not be carried out twice"
+    details = problem.details | {"key": key}
+    if not problem.in_doubt:
+        fix = f"{problem.fix}; then {again}" if problem.fix else again
+        return replace(problem, fix=fix, details=details)
+    return replace(
+        problem, message=f"{problem.message}; it may have been stored all the same", fix=again, details=details
     )

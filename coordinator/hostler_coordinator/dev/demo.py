@@ -124,7 +124,8 @@ def _turn(place: Premises, operator: Operator, play: Play, screen: Screen) -> No
         return
     screen.show(play.campaign)
     _tell_changes(play, before, screen)
-    if status.leader and (status.leader, status.leader_since) != (play.leader, play.leader_since):
+    led = status.leader and status.leaderless_since is None
+    if led and (status.leader, status.leader_since) != (play.leader, play.leader_since):
         play.leader_changes += 1
         screen.say(f"{status.leader} leads now")
         play.leader, play.leader_since = status.leader, status.leader_since

@@ -47,7 +47,7 @@ class Operator:
 
         def ready() -> Status | None:
             status = self.status()
-            return status if status.leader and status.store_unavailable_since is None else None
+            return status if status.leader and not status.next_step else None
 
         return self._until(ready, timeout_s, "no coordinator became the leader")
 

@@ -29,6 +29,7 @@ VIOLATIONS_MAX = 20
 """Trailing metadata is limited to 8 KiB by default: a file with 500 bad lines names the first ones, and the count."""
 TEXT_CHARACTERS_MAX = 1500
 FIELD_TEXT_CHARACTERS_MAX = 150
+FIX_CHARACTERS_MAX = 500
 
 log: Any = structlog.get_logger(__name__)
 
@@ -64,16 +65,16 @@ def unidentified(text: str) -> StatusError:
 
 def too_large(size: int, limit: int) -> StatusError:
     """The request is larger than this RPC takes."""
-    text = f"the request has {size} bytes; this call takes at most {limit}: split it up"
-    return StatusError(
-        make_status(grpc.StatusCode.RESOURCE_EXHAUSTED, text, info("request-too-large", limit_bytes=str(limit)))
-    )
+    text = f"the request has {size} bytes; this call takes at most {limit}"
+    about = info("request-too-large", limit_bytes=str(limit), fix="split it up")
+    return StatusError(make_status(grpc.StatusCode.RESOURCE_EXHAUSTED, text, about))
 
 
 def overdue(limit_s: float) -> StatusError:
     """The call was given up; what it asked for may still have happened."""
-    text = f"not finished within {limit_s:.0f} s; it may still have been done: look, or ask again with the same key"
-    return StatusError(make_status(grpc.StatusCode.DEADLINE_EXCEEDED, text, info("deadline")))
+    text = f"not finished within {limit_s:.0f} s; it may still have been done"
+    about = info("deadline", outcome="unknown", fix="look, or ask again with the same key")
+    return StatusError(make_status(grpc.StatusCode.DEADLINE_EXCEEDED, text, about))
 
 
 def status_of(error: BaseException, method: str = "") -> Any:
@@ -89,7 +90,9 @@ def status_of(error: BaseException, method: str = "") -> Any:
             detail = error_details_pb2.ResourceInfo(
                 resource_type=error.kind, resource_name=error.name[:FIELD_TEXT_CHARACTERS_MAX], description=error.hint
             )
-            return make_status(grpc.StatusCode.NOT_FOUND, str(error), info("not-found", kind=error.kind), detail)
+            return make_status(
+                grpc.StatusCode.NOT_FOUND, str(error), info("not-found", kind=error.kind, fix=error.hint), detail
+            )
         case Refused():
             return _refused(error)
         case AlreadyDifferent():
@@ -135,7 +138,8 @@ def unavailable(
 
 def info(reason: str, **metadata: str) -> Message:
     """The ErrorInfo that every status of ours carries; `reason` is a stable code."""
-    short = {key: value[:FIELD_TEXT_CHARACTERS_MAX] for key, value in metadata.items() if value}
+    most = {"fix": FIX_CHARACTERS_MAX}
+    short = {key: value[: most.get(key, FIELD_TEXT_CHARACTERS_MAX)] for key, value in metadata.items() if value}
     message: Message = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=short)
     return message
 
@@ -151,7 +155,9 @@ def _bad_fields(text: str, problems: tuple[BadField, ...]) -> Any:
     if more > 0:
         shown = "\n".join(str(problem)[: 2 * FIELD_TEXT_CHARACTERS_MAX] for problem in problems[:VIOLATIONS_MAX])
         text = f"{shown[: TEXT_CHARACTERS_MAX - 40]}\nand {more} more"
-    return make_status(grpc.StatusCode.INVALID_ARGUMENT, text, info("bad-field", count=str(len(problems))), request)
+    fix = problems[0].fix if len(problems) == 1 else ""
+    about = info("bad-field", count=str(len(problems)), fix=fix)
+    return make_status(grpc.StatusCode.INVALID_ARGUMENT, text, about, request)
 
 
 def _refused(error: Refused) -> Any:

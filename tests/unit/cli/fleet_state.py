@@ -94,6 +94,8 @@ class Fleet:
     """How many answers get lost after the work was done, by method."""
     on_submit: Callable[[Fleet, Campaign], None] | None = None
     store_problem: str = ""
+    notice: bytes = b""
+    """Sent beside every answer: that it was read from old records."""
     changed: Condition = field(default_factory=Condition)
 
     def put(self, campaign: Campaign) -> None:
@@ -176,6 +178,8 @@ class Edge:
                 raise waiting.pop(0)
             done = work()
             self._lose(name)
+            if self.fleet.notice:
+                context.set_trailing_metadata((("hostler-notice-bin", self.fleet.notice),))
         except Refusal as refusal:
             refusal.send(context)
         else:

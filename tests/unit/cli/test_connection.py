@@ -9,8 +9,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from google.protobuf import descriptor_pool
-from google.rpc import error_details_pb2
+from google.protobuf import any_pb2, descriptor_pool
+from google.rpc import error_details_pb2, status_pb2
 
 from hostler_coordinator.cli import api
 from hostler_coordinator.cli.connection import PLAINTEXT_IDENTITY
@@ -19,6 +19,7 @@ from hostler_coordinator.cli.profile import is_loopback, load_profile
 from hostler_coordinator.refusals import BadField
 from hostler_coordinator.rpc.identity import PLAINTEXT_CLAIM
 from hostler_coordinator.rpc.statuses import status_of
+from hostler_coordinator.transport_words import in_words
 from unit.cli import stand_in
 from unit.cli.conftest import Cli
 
@@ -59,7 +60,12 @@ def test_all_endpoints_together_keep_to_the_time_out(bare_cli: Cli, frozen: str)
     done = bare_cli("--endpoint", f"{frozen},127.0.0.1:1", "--insecure-loopback", "--timeout", "2s", "status")
     assert done.status == 5
     assert 1.0 < time.monotonic() - started < 4.0
-    assert "no coordinator answers at" in done.err
+    assert done.err.splitlines() == [
+        "hostler: unavailable: no coordinator answered within 2 s",
+        f"  {frozen}: it did not answer in time",
+        "  127.0.0.1:1: it refuses the connection: nothing listens there",
+        "  next: check the endpoints and certificates of the profile, and that coordinators run",
+    ]
 
 
 def test_a_coordinator_that_says_unavailable_sends_the_call_elsewhere(
@@ -207,3 +213,122 @@ def test_a_bad_field_is_shown_under_its_flag(cli: Cli, fleet: stand_in.Fleet) ->
     done = cli("campaign", "plan", "gpu-001", "--max-down", "fabric=0")
     assert done.status == 2
     assert "--max-down: lets nothing start; give at least 1" in done.err
+
+
+# --- a leader is being elected, or the store is away -----------------------------------------------------------------
+
+
+def _refusal(reason: str, text: str, **metadata: str) -> stand_in.Refusal:
+    return stand_in.Refusal(grpc.StatusCode.UNAVAILABLE, text, (stand_in.info(reason, **metadata),))
+
+
+def test_a_command_waits_for_the_next_leader_and_says_so(cli: Cli, fleet: stand_in.Fleet) -> None:
+    until = time.monotonic() + 2.5
+    fleet.fails["DrainHosts"] = _Until(until, _refusal("no-leader", "no coordinator leads", outcome="none"))
+    done = cli("host", "drain", "gpu-001", "--reason", "x", "--yes")
+    assert (done.status, time.monotonic() >= until) == (0, True)
+    assert "a leader is being elected; trying for up to" in done.err
+
+
+class _Until(list[stand_in.Refusal]):
+    """Fails every call up to a moment."""
+
+    def __init__(self, until: float, refusal: stand_in.Refusal) -> None:
+        super().__init__()
+        self._until = until
+        self._refusal = refusal
+
+    def __bool__(self) -> bool:
+        return time.monotonic() < self._until
+
+    def pop(self, _index: object = -1) -> stand_in.Refusal:
+        return self._refusal
+
+
+@pytest.mark.parametrize(("outcome", "calls", "said"), [("none", 2, ""), ("unknown", 1, "not sent twice unasked")])
+def test_what_may_have_been_done_is_not_sent_again_unless_twice_is_once(
+    cli: Cli, fleet: stand_in.Fleet, outcome: str, calls: int, said: str
+) -> None:
+    away = _refusal("leader-unreachable", "leader c2 cannot be reached", outcome=outcome)
+    fleet.fails["RemoveHold"] = [away, stand_in.Refusal(grpc.StatusCode.NOT_FOUND, "there is no hold")]
+    done = cli("hold", "remove", "hold-1", "--reason", "x")
+    assert (done.status, said in done.err) == (3 if calls == 2 else 5, True)
+    assert len(fleet.fails["RemoveHold"]) == 2 - calls
+
+
+def test_every_method_that_changes_something_is_repeatable_or_known_not_to_be() -> None:
+    once = {value.name for value in vars(api).values() if isinstance(value, api.Method) and not value.repeatable}
+    assert once == {"AddHold", "RemoveHold", "RemoveHost", "ProbeBmc"}
+
+
+def test_what_an_agents_bmc_said_is_never_asked_again(cli: Cli, fleet: stand_in.Fleet) -> None:
+    fleet.fails["ProbeBmc"] = [_refusal("bmc-auth", "wrong password"), _refusal("bmc-auth", "wrong password")]
+    assert cli("host", "power", "status", "gpu-001").status == 5
+    assert len(fleet.fails["ProbeBmc"]) == 1
+
+
+def test_an_error_document_keeps_the_next_step_apart_from_what_happened(cli: Cli, fleet: stand_in.Fleet) -> None:
+    text = "the store is unavailable since 2026-12-01T00:00:00Z: no etcd member answers; nothing was changed"
+    away = _refusal("store-unavailable", text, outcome="none", fix="look at etcd", since="2026-12-01T00:00:00Z")
+    fleet.fails["DrainHosts"] = [away] * 99
+    error = cli("--timeout", "1s", "host", "drain", "gpu-001", "--reason", "x", "-o", "json").json()["error"]
+    assert (error["message"], error["fix"], error["reason"]) == (text, "look at etcd", "store-unavailable")
+    fixed = status_of(BadField("reason", "", "is missing", "say why"))
+    fleet.fails["DrainHosts"] = [
+        stand_in.Refusal(grpc.StatusCode.INVALID_ARGUMENT, fixed.message, (stand_in.info("bad-field", fix="say why"),))
+    ]
+    error = cli("host", "drain", "gpu-001", "-o", "json").json()["error"]
+    assert (error["message"], error["fix"]) == ("reason: '' is missing", "say why")
+
+
+def test_the_transports_own_words_are_for_programs_only(bare_cli: Cli) -> None:
+    done = bare_cli("--endpoint", "127.0.0.1:1", "--insecure-loopback", "--timeout", "1s", "status", "-o", "json")
+    error = done.json()["error"]
+    assert error["message"] == "no answer from 127.0.0.1:1: it refuses the connection: nothing listens there"
+    assert "ipv4:" in error["transport"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:5: x: Connection refused", "listens"),
+        ("failed to connect; SSL_ERROR_SSL: CERTIFICATE_VERIFY_FAILED: self signed", "not signed by our CA"),
+        ("Hostname Verification Check failed.", "for another name"),
+        ("DNS resolution failed for x.example:1", "name is not known"),
+        ("Socket closed", "closed the connection"),
+        ("ping timeout", "stopped answering"),
+        ("UNKNOWN: ipv4:1.2.3.4:5: strange", "the connection failed"),
+        ("", "the connection failed"),
+        ("said by whoever answered", "said by whoever answered"),
+    ],
+)
+def test_failures_of_the_transport_are_put_in_words(raw: str, words: str) -> None:
+    assert words in in_words(raw)
+    assert "ipv4" not in in_words(raw)
+
+
+def test_an_answer_from_old_records_is_shown_with_a_warning(cli: Cli, fleet: stand_in.Fleet) -> None:
+    away = status_pb2.Status(code=14, message="the store is unavailable since T: no etcd member answers; read from T")
+    detail = any_pb2.Any()
+    detail.Pack(stand_in.info("store-unavailable", fix="look at etcd"))
+    away.details.append(detail)
+    fleet.notice = away.SerializeToString()
+    done = cli("host", "list")
+    assert done.status == 0
+    assert "gpu-001" in done.out
+    assert done.err.splitlines() == [
+        "hostler: warning: the store is unavailable since T: no etcd member answers; read from T; next: look at etcd"
+    ]
+    assert cli("status").err == ""
+
+
+def test_while_a_leader_is_elected_old_records_are_the_last_resort(cli: Cli, fleet: stand_in.Fleet) -> None:
+    detail = any_pb2.Any()
+    detail.Pack(stand_in.info("no-leader"))
+    fleet.notice = status_pb2.Status(message="no coordinator leads", details=[detail]).SerializeToString()
+    began = time.monotonic()
+    done = cli("--timeout", "1s", "host", "show", "gpu-001", "-o", "json")
+    assert (done.status, done.json()["name"], time.monotonic() - began > 0.8) == (0, "gpu-001", True)
+    assert "warning: no coordinator leads" in done.err
+    done = cli("--timeout", "1s", "host", "show", "gpu-999")
+    assert done.status == 3
