@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 RELOAD_PAUSE_S = 0.5
 COMMIT_DEADLINE_S = 8.0
+AUDIT_DEADLINE_S = 4.0
+"""Whoever reads the audit waits for it: an answer that the store is away comes within their time-out."""
 PATHS_SHOWN = 3
 _TROUBLE = (etcd.StoreUnavailable, etcd.OutcomeUnknown, etcd.NoSpace, etcd.AuthFailed, etcd.RequestRefused)
 
@@ -46,6 +48,8 @@ class EtcdStore:
         self._state = State()
         self._leadership: etcd.Leadership | None = None
         self._trouble: tuple[float, str] | None = None
+        self._silent = (0.0, 0.0)
+        """When the client fell silent, monotonic and epoch."""
         self._loaded = asyncio.Event()
         self._moved = asyncio.Event()
 
@@ -80,7 +84,10 @@ class EtcdStore:
         return f"no etcd member answers at {', '.join(self._client.endpoints)}"
 
     def _epoch(self, moment: float) -> float:
-        return self._clock.now() - max(0.0, monotonic() - moment)
+        """The same each time it is asked for: people compare what several answers say."""
+        if self._silent[0] != moment:
+            self._silent = moment, self._clock.now() - max(0.0, monotonic() - moment)
+        return self._silent[1]
 
     def _news(self) -> None:
         self._moved.set()
@@ -274,7 +281,9 @@ class EtcdStore:
         start = self._key(f"audit/{after}") + b"\0"
         end = etcd.prefix_end(self._key("audit/"))
         try:
-            result = await self._client.txn([], [etcd.Get(start, end, limit)], idempotent=True)
+            result = await self._client.txn(
+                [], [etcd.Get(start, end, limit)], idempotent=True, deadline_s=AUDIT_DEADLINE_S
+            )
         except _TROUBLE as error:
             raise self._note(error) from error
         found = result.responses[0]

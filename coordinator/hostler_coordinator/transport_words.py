@@ -12,6 +12,12 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("certificate verify failed", "its certificate is not signed by our CA, or is not valid now"),
     ("wrong_version_number", "it does not speak TLS"),
     ("ssl_error", "TLS could not be agreed on"),
+    ("ping timeout", "it stopped answering"),
+    ("keepalive", "it stopped answering"),
+    ("deadline exceeded", "it did not answer in time"),
+    ("timed out", "it did not answer in time"),
+    ("timeout", "it did not answer in time"),
+    ("fd shutdown", "it did not answer in time"),
     ("tls handshake", "TLS could not be agreed on"),
     ("handshake", "TLS could not be agreed on"),
     ("tsi", "TLS could not be agreed on"),
@@ -26,12 +32,6 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("socket closed", "it closed the connection"),
     ("end of tcp stream", "it closed the connection"),
     ("goaway", "it closed the connection"),
-    ("ping timeout", "it stopped answering"),
-    ("keepalive", "it stopped answering"),
-    ("deadline exceeded", "it did not answer in time"),
-    ("timed out", "it did not answer in time"),
-    ("timeout", "it did not answer in time"),
-    ("fd shutdown", "it did not answer in time"),
 )
 _RAW = ("ipv4:", "ipv6:", "unknown:", NOT_CONNECTED)
 """Signs of a text that is for nobody's eyes; what has none of them was written by whoever answered."""

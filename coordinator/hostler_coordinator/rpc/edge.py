@@ -51,6 +51,8 @@ ANSWERED_ALONE = frozenset(
 
 Whatever changes something, or plans to, is the leader's alone.
 """
+NEED_THE_STORE = frozenset({"ListAudit"})
+"""Of these, what no coordinator keeps a copy of."""
 STATUS = "GetStatus"
 """Answered even before the records were read."""
 ALONE_RESERVE_S = 1.0
@@ -201,6 +203,8 @@ class Edge:
         as_of, trouble = self._leadership.as_of(), self._leadership.trouble()
         if method.alone is None:
             raise instead
+        if method.name in NEED_THE_STORE and trouble.code == STORE:
+            raise statuses.StatusError(statuses.in_trouble(trouble, "what was asked for lies there alone"))
         if as_of is None and method.name != STATUS:
             raise statuses.StatusError(statuses.in_trouble(trouble, "this coordinator has not read the records yet"))
         answer: Message = await method.alone(caller, _decode(method, raw))

@@ -60,7 +60,8 @@ def leader_silent(name: str, address: str, since: float | None, why: str) -> Tro
 def marked(why: V.HostWhy, trouble: Trouble, world: World, host: HostRecord, as_of: float) -> V.HostWhy:
     """What a host waits for while nothing is decided: the trouble first, then what the records said before it."""
     known = _by_the_records(why, world, host)
-    text = f"{trouble.text}: nothing is started"
+    unheard = trouble.code == LEADER_UNREACHABLE
+    text = f"{trouble.text}; {'what it decides is not known here' if unheard else 'nothing is started'}"
     text += f"; by the records as of {format_instant(as_of)}: {known}" if known else ""
     return why.model_copy(
         update={
