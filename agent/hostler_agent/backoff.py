@@ -1,4 +1,4 @@
-"""How long to stay away after a failure: full jitter, drawn after the cap; whether to try at all is not asked here."""
+"""How long to stay away after a failure: jittered, drawn after the cap; whether to try at all is not asked here."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import random
 
 
 def full_jitter_s(attempt: int, chance: random.Random, *, first_s: float, cap_s: float) -> float:
-    """A moment within (0, min(cap, first * 2^attempt)]; `attempt` counts from 0.
+    """How long to stay away; `attempt` counts from 0, and the span doubles from `first_s` up to `cap_s`.
 
-    The draw is made over the capped span, so that a fleet which waited long enough to be at the cap comes back spread
-    over the whole of it and not in one second (FC-A23).
+    Below the cap the draw is over the whole span, so that a short outage is over soon. At the cap it is over its upper
+    half: with draws from 0 on, twice as many as on average would be due in the first second after a long outage, as
+    short pauses end soon and are begun anew; so they come back evenly over the whole cap (FC-A23).
     """
-    span_s = min(cap_s, first_s * 2.0 ** min(attempt, 32))
-    return chance.uniform(0.0, span_s)
+    span_s = first_s * 2.0 ** min(attempt, 32)
+    if span_s < cap_s:
+        return chance.uniform(0.0, span_s)
+    return chance.uniform(cap_s / 2.0, cap_s)
