@@ -38,9 +38,9 @@ def next_step(situation: Situation, now: float, pauses: Pauses) -> NextStep:
     if situation.boot_id != entry.boot_before:
         return _proving(situation, entry.order, now)
     match entry.phase:
-        case JournalPhase.INTENT:
+        case JournalPhase.INTENT if situation.act is None:
             return _waiting_for_go(situation, now, pauses)
-        case JournalPhase.ACTING:
+        case JournalPhase.INTENT | JournalPhase.ACTING:  # an act is not repeated, whatever the journal says
             return _acting(situation, entry.order, now, pauses)
         case _:
             return _preparing(situation, entry.order, now, pauses)
