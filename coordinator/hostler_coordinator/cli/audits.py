@@ -77,18 +77,19 @@ def list_verb(
     action: ActionFlag = "",
     since: FromFlag = "",
     until: ToFlag = "",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most so many entries.")] = (
-        NEWEST_DEFAULT
-    ),
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="The newest so many entries.")
+    ] = (NEWEST_DEFAULT),
 ) -> None:
-    """List audit entries, at most --limit of them; `audit export` gives all."""
+    """List the newest --limit audit entries, the newest last; `audit export` gives all."""
     chosen = _filter(run, host=host, campaign=campaign, actor=actor, action=action, since=since, until=until)
-    request = pb.ListAuditRequest(filter=chosen)
+    request = pb.ListAuditRequest(filter=chosen, newest_first=True)
     entries = run.pages(api.LIST_AUDIT, request, "entries", AuditEntry)
     found = [entry for entry, _ in zip(entries, range(limit + 1), strict=False)]
     if len(found) > limit:
         found.pop()
-        run.output.warn(f"there are more than {limit} entries; narrow it down, raise --limit, or use audit export")
+        run.output.warn(f"older entries are left out: raise --limit {limit}, narrow it down, or use audit export")
+    found.reverse()
     rows = [_row(item) for item in found]
     run.output.show(found, [item.id for item in found], lambda: run.output.table(COLUMNS, rows, empty="no entries"))
 

@@ -23,7 +23,8 @@ class AuditRpc:
     async def list_audit(self, _caller: Caller, request: pb.ListAuditRequest) -> pb.ListAuditResponse:
         """A page of entries."""
         wanted = self._filter(request.filter)
-        found, token = await self._service.list(request.page_size, request.page_token, wanted)
+        read = self._service.newest if request.newest_first else self._service.list
+        found, token = await read(request.page_size, request.page_token, wanted)
         return pb.ListAuditResponse(entries=[to_message(one, pb.AuditEntry) for one in found], next_page_token=token)
 
     async def export_audit(

@@ -212,7 +212,11 @@ class AuditCalls(Protocol):
     """Who did what; `filter` is service.audit.AuditFilter."""
 
     async def list(self, page_size: int, page_token: str, wanted: Any, /) -> tuple[tuple[views.AuditEntry, ...], str]:
-        """A page of entries."""
+        """A page of entries, oldest first."""
+        ...
+
+    async def newest(self, page_size: int, page_token: str, wanted: Any, /) -> tuple[tuple[views.AuditEntry, ...], str]:
+        """A page of entries, newest first."""
         ...
 
     def export(self, wanted: Any, /) -> AsyncIterator[tuple[views.AuditEntry, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ READ_ENTRIES = 1_000
 SCANNED_ENTRIES = 20_000
 """Entries looked at for one page; a page may be short, or empty, and still have a next one."""
 BATCH_ENTRIES = 500
+LOOK_BACK_FIRST_S = 60.0
+LOOK_BACK_GROWS = 8.0
+"""The newest entries are looked for in the last minute, then in eight times as much, until there are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,47 @@ class AuditService:
             if len(batch) < READ_ENTRIES:
                 return tuple(found), ""
         return tuple(found), make_token(scope, after)
+
+    async def newest(self, size: int, token: str, wanted: AuditFilter) -> tuple[tuple[V.AuditEntry, ...], str]:
+        """One page, newest first. Raises BadField, Unavailable."""
+        most = page_size(size)
+        scope = scope_of("audit-newest", wanted)
+        start, before = _start(wanted), read_token(token, scope)
+        end = before or (audit_id(wanted.to_at, "") if wanted.to_at is not None else "~")
+        top = _moment(before) if before else self._desk.now() if wanted.to_at is None else wanted.to_at
+        look_back_s = LOOK_BACK_FIRST_S
+        while True:
+            low = max(start, audit_id(max(0.0, top - look_back_s), ""))
+            found, scanned = await self._last(low, end, wanted, most + 1)
+            all_seen = low == start or top <= look_back_s
+            if len(found) > most or all_seen or scanned >= SCANNED_ENTRIES:
+                break
+            look_back_s *= LOOK_BACK_GROWS
+        page: list[V.AuditEntry] = []
+        byte_count = 0
+        for entry in reversed(found):
+            view = self._view(entry)
+            byte_count += len(view.model_dump_json())
+            if len(page) == most or (page and byte_count > ANSWER_BYTES):
+                return tuple(page), make_token(scope, page[-1].id)
+            page.append(view)
+        return tuple(page), "" if all_seen else make_token(scope, low)
+
+    async def _last(self, after: str, end: str, wanted: AuditFilter, most: int) -> tuple[tuple[AuditRecord, ...], int]:
+        """The last entries that match behind one id and before another, oldest first, and how many were looked at."""
+        found: deque[AuditRecord] = deque(maxlen=most)
+        scanned = 0
+        while True:
+            batch = await self._read(after)
+            for entry in batch:
+                if entry.id >= end:
+                    return tuple(found), scanned
+                scanned += 1
+                after = entry.id
+                if self._matches(entry, wanted):
+                    found.append(entry)
+            if len(batch) < READ_ENTRIES:
+                return tuple(found), scanned
 
     async def export(self, wanted: AuditFilter) -> AsyncIterator[tuple[V.AuditEntry, ...]]:
         """Everything that matches, oldest first, in batches below 1 MiB. Raises BadField, Unavailable."""
@@ -127,6 +172,11 @@ def _start(wanted: AuditFilter) -> str:
     if wanted.from_at is not None and wanted.to_at is not None and wanted.from_at >= wanted.to_at:
         raise BadField("filter.to", wanted.to_at, "is not after filter.from", "give the later time as filter.to")
     return audit_id(wanted.from_at, "") if wanted.from_at is not None else ""
+
+
+def _moment(entry_id: str) -> float:
+    """The time in an entry's id."""
+    return int(entry_id.partition("-")[0]) / 1e6
 
 
 def _past(entry: AuditRecord, wanted: AuditFilter) -> bool:

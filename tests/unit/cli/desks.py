@@ -277,7 +277,8 @@ class AuditDesk(Edge, audit_pb2_grpc.AuditServiceServicer):
 
     def ListAudit(self, request: Any, context: Any) -> Any:
         def work() -> Any:
-            return self.page(self.fleet.audit, request, "entries", audit_pb2.ListAuditResponse())
+            entries = self.fleet.audit[::-1] if request.newest_first else self.fleet.audit
+            return self.page(entries, request, "entries", audit_pb2.ListAuditResponse())
 
         return self.answer("ListAudit", request, context, work)
 

@@ -57,6 +57,58 @@ async def test_pages_go_oldest_first_and_neither_repeat_nor_hide(office: Office,
         await audit.list(10, "x", AuditFilter())
 
 
+async def all_newest(audit: AuditService, size: int, wanted: AuditFilter) -> list[float]:
+    """Every page, newest first, as seconds after noon."""
+    seen: list[float] = []
+    token = ""
+    for _ in range(100):
+        page, token = await audit.newest(size, token, wanted)
+        seen += [entry.at - NOON for entry in page]
+        if not token:
+            return seen
+    raise AssertionError("the pages do not end")
+
+
+async def test_the_newest_come_first_and_pages_go_back_without_repeat_or_gap(office: Office, audit: AuditService):
+    written(office, 25)
+    office.now_s = NOON + 30.0
+    page, _ = await audit.newest(3, "", AuditFilter())
+    assert [entry.at - NOON for entry in page] == [24.0, 23.0, 22.0]
+    assert await all_newest(audit, 10, AuditFilter()) == [float(number) for number in reversed(range(25))]
+    with pytest.raises(BadField, match="page_token"):
+        await audit.newest(10, "x", AuditFilter())
+
+
+async def test_the_newest_are_found_however_long_ago_they_were_and_from_a_clock_that_is_ahead(
+    office: Office, audit: AuditService
+):
+    written(office, 3)
+    office.now_s = NOON + 90 * 86_400.0
+    assert await all_newest(audit, 10, AuditFilter()) == [2.0, 1.0, 0.0]
+    office.now_s = NOON - 5.0
+    assert await all_newest(audit, 2, AuditFilter()) == [2.0, 1.0, 0.0]
+
+
+async def test_the_newest_of_a_time_or_a_person_only(office: Office, audit: AuditService):
+    written(office, 25)
+    office.now_s = NOON + 1_000.0
+    between = AuditFilter(from_at=NOON + 3.0, to_at=NOON + 6.0)
+    assert await all_newest(audit, 2, between) == [5.0, 4.0, 3.0]
+    assert await all_newest(audit, 2, AuditFilter(actor="bob")) == []
+
+
+async def test_of_very_many_entries_only_some_are_looked_at_for_one_page(
+    office: Office, audit: AuditService, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("hostler_coordinator.service.audit.SCANNED_ENTRIES", 100)
+    monkeypatch.setattr("hostler_coordinator.service.audit.READ_ENTRIES", 50)
+    written(office, 600)
+    office.now_s = NOON + 600.0
+    page, token = await audit.newest(10, "", AuditFilter(actor="bob"))
+    assert (page, token != "") == ((), True)
+    assert await all_newest(audit, 500, AuditFilter()) == [float(number) for number in reversed(range(600))]
+
+
 async def test_filters_by_time_bound_the_page(office: Office, audit: AuditService):
     written(office, 25)
     page, token = await audit.list(0, "", AuditFilter(from_at=NOON + 3.0, to_at=NOON + 6.0))

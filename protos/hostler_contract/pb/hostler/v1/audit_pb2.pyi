@@ -47,14 +47,16 @@ class AuditFilter(_message.Message):
     def __init__(self, host: _Optional[str] = ..., campaign_id: _Optional[str] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., **kwargs) -> None: ...
 
 class ListAuditRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "filter")
+    __slots__ = ("page_size", "page_token", "filter", "newest_first")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIRST_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     filter: AuditFilter
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[AuditFilter, _Mapping]] = ...) -> None: ...
+    newest_first: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[AuditFilter, _Mapping]] = ..., newest_first: _Optional[bool] = ...) -> None: ...
 
 class ListAuditResponse(_message.Message):
     __slots__ = ("entries", "next_page_token")
