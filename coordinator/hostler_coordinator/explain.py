@@ -54,9 +54,19 @@ def host_why(world: World, host: HostRecord, room: Room | None = None) -> V.Host
         known = world.state.task(campaign.id, host.id) or TaskRecord(
             campaign=campaign.id, host=host.id, state=TaskState.PENDING, since=campaign.created_at
         )
+        why = _held_besides(world, host, why)
         return _answer(world, host, why, held_by=why.held_by, task=known)
     why = _at_rest(world, host, room)
     return _answer(world, host, why, held_by=why.held_by, task=None)
+
+
+def _held_besides(world: World, host: HostRecord, why: Why) -> Why:
+    """A hold is nearest to the host: it is named first, whatever its campaign waits for."""
+    held = hold_gate(world, host.id)
+    if held is None or held.code == why.code:
+        return why
+    then = f"{held.next_step}; then: {why.next_step}" if why.next_step else held.next_step
+    return replace(held, text=f"{held.text}; besides, {why.text}", next_step=then)
 
 
 def _answer(world: World, host: HostRecord, why: Why, *, held_by: str, task: TaskRecord | None) -> V.HostWhy:

@@ -135,7 +135,7 @@ def hold_gate(world: World, host: str) -> Why | None:
         f"held by {found.owner} ({found.kind.value.replace('_', ' ')}): {found.reason}",
         held_by=found.owner,
         since=found.at,
-        next_step="goes on when the hold ends" if found.until else "waits until the hold is removed",
+        next_step="goes on when the hold ends" if found.until else f"hostler hold remove {found.id}",
         next_at=found.until,
     )
 

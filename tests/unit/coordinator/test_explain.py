@@ -254,14 +254,18 @@ async def test_brakes_and_graces_do_not_hide_what_a_person_decided(office: Offic
     assert why(office, "gpu-008").code == "idle"
 
 
-async def test_a_waiting_host_of_a_paused_campaign_says_how_to_resume(office: Office):
-    office.fleet(1)
+async def test_a_waiting_host_of_a_paused_campaign_says_how_to_resume_and_names_a_hold_first(office: Office):
+    office.fleet(2)
     service = CampaignService(office.desk())
     office.store.seed(Hold(id="1", host="h-gpu-001", reason="BIOS", owner="eve", at=NOON))
-    campaign = await submitted(office, "gpu-001")
+    campaign = await submitted(office, "gpu-[001-002]", max_down=("fabric=1",))
     assert why(office, "gpu-001").code == "held"
     await service.pause(ALICE, campaign, "wait for eve", False)
     told = why(office, "gpu-001")
-    assert told.code == "campaign-paused"
+    assert (told.code, told.state, told.held_by) == ("held", "held", "eve")
+    assert told.waiting_for.startswith("held by eve (hands off): BIOS; besides, campaign ")
     assert "paused by alice: wait for eve" in told.waiting_for
-    assert told.next_step == f"hostler campaign resume {campaign}"
+    assert told.next_step == f"hostler hold remove 1; then: hostler campaign resume {campaign}"
+    office.store.remove("holds/h-gpu-001/1")
+    told = why(office, "gpu-001")
+    assert (told.code, told.next_step) == ("campaign-paused", f"hostler campaign resume {campaign}")
