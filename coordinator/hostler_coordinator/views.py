@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
 from hostler_contract.campaigns import ENDED, CampaignState
 from hostler_contract.domains import CauseKind
-from hostler_contract.work import TERMINAL, PowerVerb, TaskState
+from hostler_contract.work import TERMINAL, DeadLetterState, PowerVerb, TaskState
 from hostler_coordinator import ledger
 from hostler_coordinator.bmc_memory import facts_of, soft_off_broken
 from hostler_coordinator.explain import campaign_waits, task_why
@@ -412,7 +412,7 @@ def dead_letter(world: World, record: DeadLetterRecord) -> V.DeadLetter:
         at=record.at,
         cause=record.cause,
         text=record.text,
-        suggestion=record.suggestion,
+        suggestion=record.suggestion if record.state is DeadLetterState.OPEN else "",
         evidence=record.evidence,
         state=record.state,
         resolution=record.resolution,

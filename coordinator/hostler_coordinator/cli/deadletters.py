@@ -9,7 +9,8 @@ import typer
 
 from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import deadletter_pb2 as pb
-from hostler_contract.views import Campaign, DeadLetter
+from hostler_contract.pb.hostler.v1 import fleet_pb2
+from hostler_contract.views import Campaign, DeadLetter, HostWhy
 from hostler_contract.work import DeadLetterState, ResolutionKind
 from hostler_coordinator.cli import api, flags
 from hostler_coordinator.cli.ages import age_of, moment_of
@@ -168,3 +169,19 @@ def resolve_verb(
     request = pb.ResolveDeadLetterRequest(id=letter, kind=named, ticket=ticket, reason=reason, dry_run=dry_run)
     found = codec.from_message(DeadLetter, run.call(api.RESOLVE_DEAD_LETTER, request).dead_letter)
     _show(run, found, [f"would resolve {found.id} as {kind}" if dry_run else f"resolved {found.id} as {kind}"])
+    if kind is ResolutionKind.FIXED:
+        _warn_unless_back(run, found.host)
+
+
+NOT_BACK = frozenset({"dead", "silent", "unknown"})
+
+
+def _warn_unless_back(run: Run, host: str) -> None:
+    """A host that was fixed is heard again; one that is not has lost the letter that called a person for it."""
+    try:
+        why = codec.from_message(HostWhy, run.call(api.EXPLAIN_HOST, fleet_pb2.ExplainHostRequest(host=host)).why)
+    except Problem:
+        return  # the letter is resolved; what is asked besides may fail
+    if why.state in NOT_BACK:
+        then = f"; next: {why.next_step}" if why.next_step else ""
+        run.output.warn(f"{host} is {why.state} all the same, and nobody is called for it any more{then}")

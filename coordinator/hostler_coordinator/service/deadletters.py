@@ -110,9 +110,10 @@ class DeadLetterService:
     async def resolve(
         self, caller: Caller, letter_id: str, kind: ResolutionKind, ticket: str, reason: str, dry_run: bool
     ) -> V.DeadLetter:
-        """Close a letter and end its charge; as RMA, retire its host under the ticket. The same again answers the same.
+        """Close a letter and end its charge; as RMA, retire its host under the ticket.
 
-        Raises NotFound; BadField for a missing ticket; Refused retried, already-resolved.
+        The same again answers the same; another kind corrects it, but for RMA. Raises NotFound; BadField for a missing
+        ticket; Refused retried, already-resolved.
         """
         desk = self._desk
 
@@ -128,7 +129,8 @@ class DeadLetterService:
                 return after
             draft.put(after)
             _discharge(draft, letter, Retirement(ticket=known, by=caller.name, at=desk.now()) if rma else None)
-            detail = f"{letter.id} as {kind.value}" + (f" under {known}" if known else "")
+            former = f", no longer {letter.resolution.kind.value}" if letter.resolution else ""
+            detail = f"{letter.id} as {kind.value}" + (f" under {known}" if known else "") + former
             audit(
                 draft,
                 desk,
@@ -160,17 +162,19 @@ def _letter(state: State, letter_id: str) -> DeadLetterRecord:
 
 
 def _to_resolve(letter: DeadLetterRecord, kind: ResolutionKind, ticket: str) -> bool:
-    """False when it is resolved in this very way already; raises Refused when it is closed in another."""
+    """False when it is resolved in this very way already; raises Refused where a resolution cannot be corrected."""
     known = letter.resolution
     if letter.state is DeadLetterState.OPEN:
         return True
-    if known is not None and known.kind is kind and known.ticket == ticket:
+    if known is None:
+        raise _not_open(letter)
+    if known.kind is kind and known.ticket == ticket:
         return False
-    if known is not None:
-        under = f" under {known.ticket}" if known.ticket else ""
-        reason = f"it was resolved as {known.kind.value}{under} already"
-        raise Refused("already-resolved", f"dead letter {letter.id}", reason, holder=known.by, since=known.at)
-    raise _not_open(letter)
+    if known.kind is ResolutionKind.RMA:
+        reason = f"it was resolved as rma under {known.ticket} already, and its host is retired"
+        fix = "when its board is back: hostler host rebind"
+        raise Refused("already-resolved", f"dead letter {letter.id}", reason, holder=known.by, since=known.at, fix=fix)
+    return True
 
 
 def _not_open(letter: DeadLetterRecord) -> Refused:
@@ -180,7 +184,8 @@ def _not_open(letter: DeadLetterRecord) -> Refused:
         return Refused("retried", subject, "it was retried already", holder=f"campaign {letter.retried_by}", fix=fix)
     by = letter.resolution.by if letter.resolution else ""
     since = letter.resolution.at if letter.resolution else None
-    return Refused("not-open", subject, "it was resolved already", holder=by, since=since, fix="submit a new campaign")
+    fix = "submit a new campaign over its host"
+    return Refused("not-open", subject, "it was resolved already", holder=by, since=since, fix=fix)
 
 
 def _discharge(draft: Draft, letter: DeadLetterRecord, retirement: Retirement | None) -> None:

@@ -211,6 +211,16 @@ def test_dead_letters_are_shown_retried_and_resolved(cli: Cli, fleet: stand_in.F
     assert cli("deadletter", "list").out == "no dead letters\n"
 
 
+def test_a_host_called_fixed_that_is_not_back_is_warned_of(cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter) -> None:
+    why = HostWhy(host=letter.host, host_id="h-1", state="dead", as_of=1.0)
+    fleet.whys[letter.host] = why.model_copy(update={"state": "dead", "next_step": "look at the host"})
+    done = cli("deadletter", "resolve", letter.id, "--as", "fixed", "--dry-run")
+    assert (done.status, "dead all the same" in done.err) == (0, True)
+    fleet.whys[letter.host] = why.model_copy(update={"state": "up"})
+    done = cli("deadletter", "resolve", letter.id, "--as", "fixed", "--reason", "reseated")
+    assert (done.status, "all the same" in done.err) == (0, False)
+
+
 def test_tasks_are_listed_shown_and_retried(cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter) -> None:
     assert "dead_letter" in cli("task", "list", "c-9").out
     assert cli("task", "show", "c-9/gpu-001", "-o", "json").json()["evidence"][0]["kind"] == "attempt_failed"

@@ -163,10 +163,24 @@ async def test_resolve_ends_the_letters_charge_and_answers_the_same_again(
     assert first.resolution is not None
     assert (first.resolution.kind, first.resolution.by) == (kind, "alice")
     assert office.state.charges == {}
+    assert first.suggestion == ""
     assert await letters.resolve(BOB, letter, kind, "", "", False) == first
-    with pytest.raises(Refused, match=kind.value) as refused:
-        await letters.resolve(BOB, letter, ResolutionKind.RMA, "RMA-1", "", False)
-    assert refused.value.holder == "alice"
+
+
+async def test_a_resolution_is_corrected_by_another_and_the_audit_keeps_both(
+    office: Office, letters: DeadLetterService
+):
+    letter = await lost(office, "gpu-001")
+    await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "reseated", False)
+    mended = await letters.resolve(BOB, letter, ResolutionKind.RMA, "RMA-1", "it died again", False)
+    assert mended.resolution is not None
+    assert (mended.resolution.kind, mended.resolution.by) == (ResolutionKind.RMA, "bob")
+    assert office.host("gpu-001").retired is not None
+    told = [entry.detail for entry in office.store.audit_entries if entry.action == "deadletter.resolve"]
+    assert told == [f"{letter} as fixed", f"{letter} as rma under RMA-1, no longer fixed"]
+    with pytest.raises(Refused, match="its host is retired") as refused:
+        await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "", False)
+    assert (refused.value.holder, refused.value.fix) == ("bob", "when its board is back: hostler host rebind")
 
 
 async def test_resolving_a_host_that_is_still_dead_leaves_it_charged_as_dead(
