@@ -8,8 +8,10 @@ import json
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 
+from hostler_agent import papers
 from hostler_agent.assembly import World, assemble, coordinators_of, drain_of, journal_of
 from hostler_agent.checks import PostBootChecks
 from hostler_agent.clock import BootClock
@@ -20,7 +22,8 @@ from hostler_agent.metrics import serve_metrics
 from hostler_agent.notify import SystemdNotifier
 
 DEFAULT_CONFIG = Path("/etc/hostler/agent.yaml")
-WRONG_USAGE = 2
+MISCONFIGURED = 78
+"""EX_CONFIG of sysexits(3): the unit does not start it again by itself."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,18 +32,43 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = load_settings(asked.config)
     except ConfigError as error:
-        print(f"hostler-agent: {error}", file=sys.stderr)  # noqa: T201 - the one thing this program says to a person
-        return WRONG_USAGE
+        configure_logs("info", host="").critical("misconfigured", problem=str(error))
+        _say(str(error))
+        return MISCONFIGURED
+    if asked.command == "check-config":
+        return _check(settings, asked.config)
     if asked.command == "status":
         print(json.dumps(asyncio.run(_status(settings)), indent=2))  # noqa: T201 - its answer
         return 0
     return asyncio.run(_run(settings))
 
 
+def _check(settings: Settings, where: Path) -> int:
+    """Look at every file and program that the settings name; starts nothing."""
+    wrong, soon = papers.problems(settings, time.time())
+    for line in soon:
+        _say(f"warning: {line}")
+    for line in wrong:
+        _say(f"{where}: {line}")
+    if wrong:
+        return MISCONFIGURED
+    print(settings.model_dump_json(indent=2))  # noqa: T201 - its answer
+    _say(f"{where}: nothing is wrong")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"hostler-agent: {text}", file=sys.stderr)  # noqa: T201 - what this program says to a person
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hostler-agent", description="Looks after the host it runs on.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (("run", "run until told to stop"), ("status", "show journal, boot and usability as JSON")):
+    for name, text in (
+        ("run", "run until told to stop"),
+        ("status", "show journal, boot and usability as JSON"),
+        ("check-config", "look at the settings, and at every file and program they name; starts nothing"),
+    ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="YAML file (default: %(default)s)")
     return parser

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from hostler_agent.setting_words import in_words
 
 ENV_PREFIX = "HOSTLER_AGENT_"
 
@@ -122,6 +124,16 @@ class Settings(BaseSettings):
     reboot: RebootSettings = RebootSettings()
     metrics: MetricsSettings = MetricsSettings()
 
+    @field_validator("endpoints")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for endpoint in value:
+            host, _, port = endpoint.rpartition(":")
+            if "://" in endpoint or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+                msg = f"{endpoint!r} must be HOST:PORT"
+                raise ValueError(msg)
+        return value
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -141,18 +153,19 @@ def load_settings(path: Path) -> Settings:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
+        raise ConfigError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     return settings_from(values, str(path))
 
 
 def settings_from(values: Any, where: str) -> Settings:
     """Validate; raises ConfigError naming each setting that is wrong."""
     if not isinstance(values, dict):
-        raise ConfigError(f"{where}: expected settings, got {type(values).__name__}")
+        raise ConfigError(f"{where}: must be a mapping of settings, not {type(values).__name__}")
     try:
         return Settings(**values)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise ConfigError(f"{where}: {wrong}") from error
+        raise ConfigError(f"{where}: {'; '.join(in_words(error, Settings))}") from error
+    except SettingsError as error:
+        raise ConfigError(f"{where}: a variable {ENV_PREFIX}… must be JSON: {error}") from error

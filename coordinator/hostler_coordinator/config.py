@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from hostler_coordinator.policy import Policy
+from hostler_coordinator.setting_words import in_words, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PORT_MOST = 65535
 Seconds = Annotated[float, Field(gt=0, le=86400.0 * 365)]
 
 
 class ConfigError(Exception):
     """The settings cannot be used; the message names the file, the field and the reason."""
+
+
+def check_address(text: str, port_least: int = 1) -> None:
+    """Raise ValueError unless a text is HOST:PORT; an IPv6 address stands in brackets."""
+    if "://" in text:
+        msg = f"{text!r} must be HOST:PORT, without {text.partition('://')[0]}://"
+        raise ValueError(msg)
+    host, _, port = text.rpartition(":")
+    bare = host.startswith("[") and host.endswith("]")
+    if not host or (":" in host and not bare) or not port.isascii() or not port.isdigit():
+        msg = f"{text!r} must be HOST:PORT"
+        raise ValueError(msg)
+    if not port_least <= int(port) <= PORT_MOST:
+        msg = f"{text!r} must have a port from {port_least} to {PORT_MOST}"
+        raise ValueError(msg)
 
 
 class Section(BaseModel):
@@ -39,9 +56,16 @@ class Tls(Section):
 class EtcdSection(Section):
     """The store."""
 
-    endpoints: tuple[str, ...] = ("127.0.0.1:2379",)
+    endpoints: Annotated[tuple[str, ...], Field(min_length=1, max_length=32)] = ("127.0.0.1:2379",)
     tls: Tls | None = None
     request_timeout_s: Seconds = 2.0
+
+    @field_validator("endpoints")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for endpoint in value:
+            check_address(endpoint)
+        return value
 
 
 class BmcSection(Section):
@@ -100,7 +124,21 @@ class Settings(BaseSettings):
     bmc: BmcSection = BmcSection()
     webhook: WebhookSection | None = None
     metrics_listen: str = ""
-    log_level: str = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("listen", "advertise", "metrics_listen")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        if value:
+            check_address(value, port_least=0)
+        return value
+
+    @field_validator("endpoints")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for endpoint in value:
+            check_address(endpoint)
+        return value
 
     @field_validator("policy")
     @classmethod
@@ -108,10 +146,10 @@ class Settings(BaseSettings):
         known = {field.name for field in dataclasses.fields(Policy)}
         unknown = sorted(set(value) - known)
         if unknown:
-            msg = f"policy knows no {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
-            raise ValueError(msg)
-        if any(number < 0 for number in value.values()):
-            msg = "no bound of the policy may be negative"
+            each = (f"there is no {name}{nearest(name, sorted(known))}" for name in unknown)
+            raise ValueError(", ".join(each))
+        if negative := sorted(name for name, number in value.items() if number < 0):
+            msg = f"{', '.join(negative)} may not be negative"
             raise ValueError(msg)
         return value
 
@@ -158,12 +196,12 @@ class Settings(BaseSettings):
 def load(path: Path) -> Settings:
     """Read and validate. Raises ConfigError."""
     try:
-        raw = yaml.safe_load(path.read_text()) or {}
+        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
         raise ConfigError(msg) from error
-    except yaml.YAMLError as error:
-        msg = f"{path}: is not YAML: {error}"
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        msg = f"{path}: is not YAML: {' '.join(str(error).split())}"
         raise ConfigError(msg) from error
     if not isinstance(raw, dict):
         msg = f"{path}: must be a mapping of settings"
@@ -171,6 +209,8 @@ def load(path: Path) -> Settings:
     try:
         return Settings(**raw)
     except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
-        msg = f"{path}: {lines}"
+        msg = f"{path}: {'; '.join(in_words(error, Settings))}"
+        raise ConfigError(msg) from error
+    except SettingsError as error:
+        msg = f"{path}: a variable {Settings.model_config['env_prefix']}… must be JSON: {error}"
         raise ConfigError(msg) from error

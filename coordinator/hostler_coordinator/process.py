@@ -79,6 +79,13 @@ def jitter(text: str) -> float:
     return (zlib.crc32(text.encode()) & 0xFFFFFFFF) / 2**32
 
 
+class CannotListenError(Exception):
+    """An address that this process should answer at cannot be had."""
+
+    def __init__(self, setting: str, address: str, why: str) -> None:
+        super().__init__(f"{setting}: cannot listen on {address}: {why}")
+
+
 class Coordinator:
     """All parts of one process. `run` returns only when it is cancelled, or raises what cannot be cured here."""
 
@@ -125,11 +132,7 @@ class Coordinator:
 
     async def run(self) -> None:
         """Serve, follow and stand for election until cancelled."""
-        if self._settings.metrics_listen:
-            host, _, port = self._settings.metrics_listen.rpartition(":")
-            self._metrics.serve(host, int(port))
-        server = self._server()
-        await server.start()
+        await self._listen(server := self._server())
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._store.follow(), name="store")
@@ -144,6 +147,20 @@ class Coordinator:
             await self._forwarder.close()
             await self._pool.close()
             await self._client.close()
+
+    async def _listen(self, server: RpcServer) -> None:
+        settings = self._settings
+        if settings.metrics_listen:
+            host, _, port = settings.metrics_listen.rpartition(":")
+            try:
+                self._metrics.serve(host, int(port))
+            except OSError as error:
+                raise CannotListenError("metrics_listen", settings.metrics_listen, str(error.strerror)) from error
+        try:
+            await server.start()
+        except RuntimeError as error:
+            await server.stop("this coordinator cannot listen", 0.0)
+            raise CannotListenError("listen", settings.listen, "it is taken, or not of this machine") from error
 
     def _server(self) -> RpcServer:
         settings = self._settings

@@ -73,11 +73,11 @@ def _keys(values: dict[str, object], prefix: str = "") -> set[str]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "expected settings"),
-        ("host_id: x", "endpoints: Field required"),
+        ("", "must be a mapping of settings"),
+        ("host_id: x", "endpoints: is missing, and has no default"),
         ("host_id: ''\nendpoints: [a:1]", "host_id"),
         ("host_id: x\nendpoints: []", "endpoints"),
-        ("host_id: x\nendpoints: [a:1]\ncolour: blue", "colour: Extra inputs are not permitted"),
+        ("host_id: x\nendpoints: [a:1]\ncolour: blue", "colour: there is no such setting"),
         ("host_id: x\nendpoints: [a:1]\nsession: {backof_cap_s: 3}", "session.backof_cap_s"),
         ("host_id: x\nendpoints: [a:1]\nsession: {backoff_cap_s: -3}", "session.backoff_cap_s"),
         ("host_id: x\nendpoints: [a:1]\ndrain: {kind: exec}", "drain.kind exec needs drain.command"),
