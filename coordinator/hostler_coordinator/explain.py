@@ -290,7 +290,7 @@ def _goes_on(world: World, plan: Plan, campaign: CampaignRecord) -> Why:
     in_flight = [task for task in world.state.moving(campaign.id).values() if task.state in CHARGED]
     if campaign.state is CampaignState.PENDING:
         return Why(
-            "pending", "nothing: it starts now", "", campaign.state_since, "starts in the leader's next turn", world.now
+            "pending", "the leader's first look at it", "", campaign.state_since, "begins in its next turn", world.now
         )
     if campaign.state is CampaignState.ABORTING:
         return _aborting(world, plan, campaign, in_flight)

@@ -46,6 +46,8 @@ def preview(world: World, resolved: Resolved) -> V.Plan:
     domains = [_domain(world, resolved, inside, name) for name in names]
     duration_s, how = _expected(world, resolved, waves, domains)
     blocked = list(_blocked(world, resolved))
+    if blocked:
+        how += f"; {_hosts(len(blocked))} cannot start now; that wait comes on top"
     notes = list(_notes(world, resolved, blocked))
     if len(domains) > MOST_DOMAINS:
         notes.append(f"{len(domains) - MOST_DOMAINS} more domains are not shown")
@@ -119,7 +121,8 @@ def _expected(
         rounds += most
         tightest = tightest or name
     duration_s = rounds * each_s
-    how = f"{rounds} rounds of {format_duration(each_s)} ({source}); the tightest limit is {tightest}"
+    count = "1 round" if rounds == 1 else f"{rounds} rounds"
+    how = f"{count} of {format_duration(each_s)} ({source}); the tightest limit is {tightest}"
     rate = resolved.limits.starts_per_minute
     if rate is not None and len(resolved.hosts) / rate * 60.0 > duration_s:
         duration_s = (len(resolved.hosts) - 1) / rate * 60.0 + each_s
@@ -131,10 +134,15 @@ def _expected(
 
 def _rounds(hosts: Sequence[HostRecord], limits: dict[str, int], total: int | None) -> tuple[int, str]:
     inside = Counter(name for host in hosts for name in host.domains)
-    needed = [(math.ceil(count / max(1, limits[name])), name) for name, count in inside.items()]
+    needed = [(math.ceil(count / max(1, limits[name])), -limits[name], name) for name, count in inside.items()]
     if total is not None:
-        needed.append((math.ceil(len(hosts) / total), "total"))
-    return max(needed, key=lambda pair: (pair[0], pair[1]), default=(0, ""))
+        needed.append((math.ceil(len(hosts) / total), -total, "total"))
+    rounds, _, name = max(needed, default=(0, 0, ""))
+    return rounds, name
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"
 
 
 def host_time(world: World, resolved: Resolved) -> tuple[float, str]:
