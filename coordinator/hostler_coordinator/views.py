@@ -13,6 +13,7 @@ from hostler_coordinator.bmc_memory import facts_of, soft_off_broken
 from hostler_coordinator.explain import campaign_waits, task_why
 from hostler_coordinator.lifecycle import CHARGED
 from hostler_coordinator.limits import EffectiveLimit, format_budget
+from hostler_coordinator.planner.actions import Why
 from hostler_coordinator.planner.gates import Room
 from hostler_coordinator.planner.starts import wave_end, why_not
 from hostler_coordinator.standing import host_state, host_verdict
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from hostler_contract.domains import Cause
     from hostler_contract.hosts import Hold, HostRecord
     from hostler_contract.work import DeadLetterRecord, TaskRecord
-    from hostler_coordinator.planner.actions import Why
     from hostler_coordinator.planner.silence import Brake
     from hostler_coordinator.planner.turn import Plan
     from hostler_coordinator.planner.world import World
@@ -51,12 +51,19 @@ _REPORTED = {
 }
 
 
+_UNDECIDED = Why(
+    "undecided", "a leader over a store that answers: nothing is decided now", next_step="hostler status says why"
+)
+"""For who does not lead: what it would say of starts rests on what only a leader hears."""
+
+
 # -- campaigns -------------------------------------------------------------------------------------------------------
 
 
 def campaign(world: World, plan: Plan, record: CampaignRecord, *, whole: bool = True) -> V.Campaign:
     """A campaign now. Not `whole`: without what costs a look at every target (domains, hosts in flight, failures)."""
-    why = campaign_waits(world, plan, record)
+    undecided = world.blind and record.state not in ENDED
+    why = _UNDECIDED if undecided else campaign_waits(world, plan, record)
     window = window_state(record.limits.windows, world.now) if record.limits.windows else None
     wave, _ = wave_end(world, record)
     return V.Campaign(
@@ -74,7 +81,7 @@ def campaign(world: World, plan: Plan, record: CampaignRecord, *, whole: bool = 
         limits_resolved=record.limits.words,
         target_count=record.target_count,
         counts=counts(world, record),
-        eta=eta(world, record),
+        eta=None if undecided else eta(world, record),
         waiting_for=why.text if why else "",
         waiting_code=why.code if why else "",
         waiting_since=min(why.since, world.now) if why and why.since is not None else None,
@@ -262,6 +269,8 @@ def _waits(world: World, record: CampaignRecord, host_id: str, room: Room, close
     host = world.state.hosts.get(host_id)
     if host is None:
         return "nothing: the host was removed from the inventory"
+    if world.blind:
+        return _UNDECIDED.text
     found = world.state.task(record.id, host_id)
     if found is not None and found.state in CHARGED:
         return task_why(world, record, found, room).text

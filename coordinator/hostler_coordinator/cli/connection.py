@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from hostler_coordinator.cli.api import Method
 from hostler_coordinator.cli.certificates import expiry_warning
 from hostler_coordinator.cli.errors import Problem, from_rpc, is_unavailable, notice_of, usage
-from hostler_coordinator.cli.patience import Patience
+from hostler_coordinator.cli.patience import STORE_AWAY, Patience
 from hostler_coordinator.cli.profile import Profile, check_endpoints, is_plaintext
 
 Q = TypeVar("Q", bound=Message)
@@ -22,7 +22,6 @@ R = TypeVar("R", bound=Message)
 
 PLAINTEXT_IDENTITY = "hostler-plaintext-identity"
 NOTICE_KEY = "hostler-notice-bin"
-STORE_AWAY = "store-unavailable"
 ATTEMPT_MIN_S = 1.0
 LEAST_S = 0.05
 """With less time than this left no attempt is worth making."""

@@ -12,7 +12,10 @@ PAUSE_FIRST_S = 0.2
 PAUSE_MOST_S = 1.0
 SAY_AFTER_S = 2.0
 ATTEMPTS_MAX = 1000
-RETRIED = frozenset({"no-leader", "leader-changed", "leader-unreachable", "store-unavailable", "busy"})
+STORE_AWAY = "store-unavailable"
+STORE_PATIENCE_S = 5.0
+"""A store that elects its own leader is away for less; one that is away for longer waits for a person."""
+RETRIED = frozenset({"no-leader", "leader-changed", "leader-unreachable", STORE_AWAY, "busy"})
 """What a coordinator says when another, or the same one a moment later, may well do it."""
 
 
@@ -58,7 +61,8 @@ class Patience:
         left_s = self.left_s
         if not self._told and left_s < self.timeout_s - SAY_AFTER_S:
             self._told = True
-            self.warn(f"{_waited_for(problem)}; trying for up to {max(left_s, 0.0):.0f} s more")
+            most_s = STORE_PATIENCE_S - SAY_AFTER_S if problem.reason == STORE_AWAY else left_s
+            self.warn(f"{_waited_for(problem)}; trying for up to {max(min(left_s, most_s), 0.0):.0f} s more")
         if self._attempts % len(self.endpoints) == 0:
             rounds = self._attempts // len(self.endpoints)
             pause_s = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(rounds - 1, 8))
@@ -84,6 +88,8 @@ class Patience:
 
     def _may_repeat(self, problem: Problem) -> bool:
         if not is_unavailable(problem) or (problem.from_server and problem.reason not in RETRIED):
+            return False
+        if problem.reason == STORE_AWAY and time.monotonic() - self.began > STORE_PATIENCE_S:
             return False
         return self.repeatable or not problem.in_doubt
 

@@ -58,6 +58,8 @@ STATUS = "GetStatus"
 ALONE_RESERVE_S = 1.0
 """Left of a call's time to answer alone when the leader does not answer."""
 UNCHANGED = "nothing was changed"
+READS = frozenset({*ANSWERED_ALONE, "PlanCampaign", "WatchCampaign", "ExportAudit"})
+"""What changes nothing anyhow, so that it need not be said."""
 
 
 def _unobserved(_method: str, _seconds: float, _code: str) -> None:
@@ -184,7 +186,7 @@ class Edge:
         leader = None if forwarded else self._leadership.leader()
         if leader is None:
             self._refuse_changed(forwarded=forwarded)
-            return await self._alone(method, raw, caller, context, self._nobody())
+            return await self._alone(method, raw, caller, context, self._nobody(method))
         limit_s = _limit(context, self._settings.call_timeout_s)
         if method.alone is not None:
             limit_s -= min(ALONE_RESERVE_S, limit_s / 4)
@@ -220,7 +222,7 @@ class Edge:
             answers = _encoded(method.call(caller, _decode(method, raw)))
         elif leader is None:
             self._refuse_changed(forwarded=forwarded)
-            raise self._nobody()
+            raise self._nobody(method)
         else:
             limit_s = _limit(context, self._settings.stream_timeout_s)
             answers = self._forwarder.stream(method.path, raw, caller, leader, limit_s)
@@ -250,9 +252,10 @@ class Edge:
             text = f"another coordinator has just taken the lead: {leader[0]}; {UNCHANGED}"
             raise statuses.StatusError(statuses.unavailable(text, None, 1.0, LEADER_CHANGED, fix="ask again"))
 
-    def _nobody(self) -> statuses.StatusError:
+    def _nobody(self, method: Method) -> statuses.StatusError:
         """What a call gets that only a leader may answer, while this coordinator does not lead and knows none."""
-        return statuses.StatusError(statuses.in_trouble(self._leadership.trouble(), UNCHANGED))
+        consequence = "" if method.name in READS else UNCHANGED
+        return statuses.StatusError(statuses.in_trouble(self._leadership.trouble(), consequence))
 
 
 async def guarded(gate: Gate, path: str, context: Any, limit_s: float, work: Awaitable[Any]) -> Any:

@@ -332,3 +332,12 @@ def test_while_a_leader_is_elected_old_records_are_the_last_resort(cli: Cli, fle
     assert "warning: no coordinator leads" in done.err
     done = cli("--timeout", "1s", "host", "show", "gpu-999")
     assert done.status == 3
+
+
+def test_a_store_that_stays_away_is_not_waited_for_to_the_end(cli: Cli, fleet: stand_in.Fleet) -> None:
+    away = _refusal("store-unavailable", "the store is unavailable", outcome="none")
+    fleet.fails["DrainHosts"] = [away] * 99
+    began = time.monotonic()
+    done = cli("--timeout", "30s", "host", "drain", "gpu-001", "--reason", "x")
+    assert (done.status, 4.5 < time.monotonic() - began < 8.0) == (5, True)
+    assert "the store is unavailable; trying for up to 3 s more" in done.err

@@ -9,13 +9,15 @@ import pytest
 from hostler_contract.campaigns import Selector
 from hostler_contract.hosts import HoldKind
 from hostler_contract.work import Verdict
+from hostler_coordinator.planner.turn import Plan
 from hostler_coordinator.planner.world import World
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import Unavailable
+from hostler_coordinator.service.campaigns import CampaignService
 from hostler_coordinator.service.desk import Desk, StatusParts
 from hostler_coordinator.service.fleet import FleetService
 from hostler_coordinator.service.trouble import leader_silent, leaderless, store_away
-from service_office import ALICE, NOON, Office
+from service_office import ALICE, NOON, Office, request
 
 SINCE = NOON - 60.0
 SINCE_TEXT = "2027-01-15T07:59:00.000000Z"
@@ -135,3 +137,13 @@ async def test_a_change_that_broke_off_says_how_far_it_came() -> None:
     assert str(refused.value).endswith(f"no etcd member answers; {drained} of 60 were changed before")
     assert "nothing was changed" not in str(refused.value)
     assert (refused.value.in_doubt, "it does the rest" in refused.value.fix) == (True, True)
+
+
+async def test_what_a_campaign_waits_for_is_not_guessed_without_a_leader(office: Office) -> None:
+    asked = request("gpu-001", "gpu-002")
+    campaign, _ = await CampaignService(office.desk()).submit(ALICE, "key-1", asked, 2, "", True)
+    service = CampaignService(dataclasses.replace(mirror(office), plan=Plan))
+    seen = await service.get(campaign.id)
+    assert (seen.waiting_code, seen.eta, seen.next_step) == ("undecided", None, "hostler status says why")
+    tasks, _ = await service.list_tasks(campaign.id, 10, "", (), "")
+    assert {task.waiting_for for task in tasks} == {seen.waiting_for}
