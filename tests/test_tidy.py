@@ -49,6 +49,7 @@ PURE_ROOMS = {
         "live",
         "names",
         "pages",
+        "phrases",
         "planner",
         "policy",
         "quantities",

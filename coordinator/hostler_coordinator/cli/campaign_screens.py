@@ -9,6 +9,7 @@ from hostler_coordinator.cli.ages import age_of, moment_of, until_of
 from hostler_coordinator.cli.output import Output
 from hostler_coordinator.cli.tables import Column, clean, facts, fold
 from hostler_coordinator.durations import format_duration
+from hostler_coordinator.phrases import because
 
 BLOCKED_SHOWN = 20
 HOSTS_SHOWN = 6
@@ -21,10 +22,10 @@ CAMPAIGN_COLUMNS = (
     Column("RUNNING", rank=3, right=True),
     Column("DEAD LETTERS", rank=3, right=True),
     Column("AGE", rank=1, right=True),
-    Column("BY", rank=4),
+    Column("BY", rank=2),
     Column("KEY", wide=True, rank=6),
     Column("REASON", wide=True, rank=5),
-    Column("WAITING FOR", rank=5, flex=True),
+    Column("WAITING FOR", rank=4, flex=True),
 )
 
 
@@ -62,24 +63,29 @@ def waiting_of(campaign: Campaign) -> str:
     if not campaign.waiting_for:
         return ""
     held = f", held by {campaign.held_by}" if campaign.held_by and campaign.held_by not in campaign.waiting_for else ""
-    since = f", for {age_of(campaign.waiting_since, campaign.as_of)}" if campaign.waiting_since else ""
+    since = f", for {age_of(campaign.waiting_since, campaign.as_of)}" if _has_waited(campaign) else ""
     following = campaign.next_step
     if campaign.next_at is not None:
         following = f"{following} at {until_of(campaign.next_at, campaign.as_of)}".strip()
     return f"{campaign.waiting_for}{held}{since}" + (f"; next: {following}" if following else "")
 
 
-def campaign_screen(campaign: Campaign, output: Output) -> Iterable[str]:
+def _has_waited(campaign: Campaign) -> bool:
+    """False while it waits for less than a second: `for 0 s` says nothing."""
+    return campaign.waiting_since is not None and round(campaign.as_of - campaign.waiting_since) > 0
+
+
+def campaign_screen(campaign: Campaign, output: Output, *, with_key: bool = True) -> Iterable[str]:
     """`campaign show`."""
     width = output.width
     yield from facts(
         (
             ("campaign", campaign.id),
-            ("state", f"{campaign.state}: {campaign.state_reason}" if campaign.state_reason else campaign.state),
+            ("state", because(campaign.state, campaign.state_reason)),
             ("operation", operation_of(campaign)),
             ("reason", campaign.reason),
             ("created", f"{moment_of(campaign.created_at)} by {campaign.created_by}"),
-            ("key", campaign.key),
+            ("key", campaign.key if with_key else ""),
             ("retries", campaign.retry_of),
             ("hosts", f"{campaign.target_count}: {counts_of(campaign)}"),
             ("wave", f"{campaign.wave} of {campaign.wave_count}" if campaign.wave_count else ""),
@@ -146,7 +152,7 @@ def plan_screen(plan: Plan, output: Output) -> Iterable[str]:
     yield from facts(
         (
             ("plan", plan.plan_token),
-            ("hosts", f"{plan.target_count}, {len(plan.blocked)} of them blocked now"),
+            ("hosts", f"{plan.target_count}, {len(plan.blocked) or 'none'} of them blocked now"),
             ("takes about", f"{expected} ({plan.expected_from})" if plan.expected_from else expected),
             ("needs", "the exact count, as it is above the size limit" if plan.needs_count else ""),
         ),
@@ -199,12 +205,10 @@ def _some(hosts: Sequence[str], count: int) -> str:
 
 
 def consequences_screen(consequences: Sequence[Consequence], width: int | None) -> Iterable[str]:
-    """What is still going to happen after pause, resume or abort."""
+    """What is still going to happen after pause, resume or abort, and to which hosts."""
     for item in consequences:
         hosts = f" ({_some(item.hosts, item.host_count)})" if item.hosts else ""
-        yield from fold(
-            f"{item.host_count} {item.kind}: {clean(item.text)}{clean(hosts) and ' ' + clean(hosts)}", width
-        )
+        yield from fold(clean(f"{item.text}{hosts}"), width)
 
 
 TASK_COLUMNS = (

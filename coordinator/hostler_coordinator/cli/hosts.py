@@ -14,6 +14,7 @@ from hostler_coordinator.cli.host_screens import HOST_COLUMNS, host_row, host_sc
 from hostler_coordinator.cli.run import Run, is_interactive
 from hostler_coordinator.cli.selecting import select, select_any
 from hostler_coordinator.cli.verbs import noun, verb
+from hostler_coordinator.phrases import counted
 
 app = noun("host", "Machines: what they are, what they wait for, and what a person does to them.")
 
@@ -69,7 +70,7 @@ def _mark(run: Run, method: api.Method[Any, Any], request: Any, *, yes: bool, wo
         touched = list(run.call(method, rehearsal).hosts)
         if len(touched) > 1 or request_all:
             run.output.aside(touched)
-            run.confirm(f"{word.capitalize()} these {len(touched)} hosts?", yes=False, action=word)
+            run.confirm(f"{word.capitalize()} {counted(len(touched), 'host')}?", yes=False, action=word)
     hosts = list(run.call(method, request).hosts)
     will = f"would {word}" if request.dry_run else f"{word}ed"
     document = {"hosts": hosts, "dry_run": request.dry_run}

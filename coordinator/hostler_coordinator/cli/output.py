@@ -19,6 +19,8 @@ from hostler_coordinator.cli.errors import Problem
 from hostler_coordinator.cli.tables import Column, lay_out
 
 WIDTH_MIN = 20
+UNWRAPPED_COLUMNS = 100_000
+"""Of a stream that is no terminal: whoever reads it finds each sentence on one line."""
 
 
 class Format(StrEnum):
@@ -76,14 +78,9 @@ class Output:
             self.lines(screen())
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], *, empty: str) -> Iterable[str]:
-        """Lay out a table for `show`; says on standard error what a narrow terminal left out."""
+        """Lay out a table for `show`; what a narrow terminal has no room for goes below its row."""
         listed = list(rows)
-        if not listed:
-            return [empty]
-        lines, left_out = lay_out(columns, listed, wide=self.is_wide, width=self.width)
-        if left_out:
-            self.hint(f"no room for: {', '.join(reversed(left_out)).lower()}")
-        return lines
+        return lay_out(columns, listed, wide=self.is_wide, width=self.width) if listed else [empty]
 
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines to standard output."""
@@ -145,8 +142,9 @@ def terminal_width(stream: IO[str]) -> int | None:
 
 
 def console(stream: IO[str]) -> Console:
-    """A rich console on a stream, without markup: texts come from hosts and people."""
-    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    """A rich console on a stream, without markup: texts come from hosts and people. Wraps on a terminal only."""
+    width = None if stream.isatty() else UNWRAPPED_COLUMNS
+    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
 
 
 def make_streams_lenient() -> None:

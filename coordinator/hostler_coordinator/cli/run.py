@@ -24,6 +24,7 @@ R = TypeVar("R", bound=Message)
 
 PAGE_SIZE = 500
 PAGES_MAX = 100_000
+ASKED_MOST = 5
 
 
 @dataclass
@@ -73,8 +74,33 @@ class Run:
         if not is_interactive():
             raise usage(f"{action} asks first, and there is no terminal to ask on", flag="--yes", fix="add --yes")
         sys.stdout.flush()
-        if not typer.confirm(question, err=True):
+        if not ask(question):
             raise Problem("ABORTED", f"{action}: not done, as you said no")
+
+
+def ask(question: str) -> bool:
+    """Ask a yes-or-no question; what is neither is asked again, some times. Enter alone means no."""
+    for _ in range(ASKED_MOST):
+        answer = _typed(f"{question} [y/N]").lower()
+        if answer in {"y", "yes", "", "n", "no"}:
+            return answer in {"y", "yes"}
+        sys.stderr.write(f"{answer!r} is neither yes nor no: type y to go on, or n to leave it\n")
+    return False
+
+
+def ask_count(question: str) -> str:
+    """Ask for a number and return it as typed; what is none is asked again, some times. Enter alone is no number."""
+    answer = ""
+    for _ in range(ASKED_MOST):
+        answer = _typed(question)
+        if not answer or answer.isdecimal():
+            return answer
+        sys.stderr.write(f"{answer!r} is no number: type the number, or nothing to leave it\n")
+    return answer
+
+
+def _typed(question: str) -> str:
+    return str(typer.prompt(question, default="", show_default=False, err=True)).strip()
 
 
 def is_interactive() -> bool:

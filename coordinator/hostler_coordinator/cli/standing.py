@@ -16,6 +16,7 @@ from hostler_coordinator.cli.errors import usage
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.tables import facts
 from hostler_coordinator.cli.verbs import noun, verb
+from hostler_coordinator.phrases import counted
 
 brake_app = noun("brake", "The brake that stops out-of-band action while many hosts are silent at once.")
 
@@ -35,7 +36,7 @@ def release_verb(
     if not reason.strip():
         raise usage("releasing the brake needs a reason", flag="--reason", fix="add --reason TEXT")
     if not dry_run:
-        run.confirm(f"Let BMC action go on for {len(hosts)} hosts?", yes=yes, action="release")
+        run.confirm(f"Let BMC action go on for {counted(len(hosts), 'host')}?", yes=yes, action="release")
     answer = run.call(api.RELEASE_BRAKE, pb.ReleaseBrakeRequest(hosts=hosts, reason=reason, dry_run=dry_run))
     until = answer.until.ToNanoseconds() / 1e9 if answer.HasField("until") else None
     released = list(answer.hosts)

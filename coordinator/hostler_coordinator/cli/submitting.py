@@ -16,9 +16,10 @@ from hostler_contract.views import Campaign, Plan
 from hostler_coordinator.cli import api
 from hostler_coordinator.cli.campaign_screens import campaign_screen, plan_screen
 from hostler_coordinator.cli.errors import Problem, usage
-from hostler_coordinator.cli.run import Run, is_interactive
+from hostler_coordinator.cli.run import Run, ask_count, is_interactive
 from hostler_coordinator.cli.verbs import with_key_hint
 from hostler_coordinator.cli.watching import follow, verdict_of
+from hostler_coordinator.phrases import counted
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,17 @@ def submit_campaign(run: Run, request: CampaignRequest, consent: Consent) -> Non
     if consent.key is None:
         _tell_key(run, key)
     campaign = _send(run, request, consent, key=key, plan_token=seen, confirmed=confirmed)
-    conclude(run, campaign, wait=consent.wait)
+    conclude(run, campaign, wait=consent.wait, key_told=consent.key is None)
 
 
-def conclude(run: Run, campaign: Campaign, *, wait: bool) -> None:
-    """Write a campaign that was just begun, or with `wait` its end; raises Problem when it ended badly."""
+def conclude(run: Run, campaign: Campaign, *, wait: bool, key_told: bool = False) -> None:
+    """Write a campaign that was just begun, or with `wait` its end; raises Problem when it ended badly.
+
+    `key_told`: its key stands above already, and is not said again.
+    """
     if wait:
         campaign = follow(run, campaign.id)
-    show_campaign(run, campaign)
+    show_campaign(run, campaign, with_key=not key_told)
     if wait:
         sys.stdout.flush()
         verdict_of_shown(run, campaign)
@@ -88,9 +92,9 @@ def verdict_of_shown(run: Run, campaign: Campaign) -> None:
         raise typer.Exit(problem.exit_status) from problem
 
 
-def show_campaign(run: Run, campaign: Campaign) -> None:
+def show_campaign(run: Run, campaign: Campaign, *, with_key: bool = True) -> None:
     """Write a campaign as the command's answer."""
-    run.output.show(campaign, [campaign.id], lambda: campaign_screen(campaign, run.output))
+    run.output.show(campaign, [campaign.id], lambda: campaign_screen(campaign, run.output, with_key=with_key))
 
 
 def new_key() -> str:
@@ -113,17 +117,18 @@ def _agree(run: Run, plan: Plan, request: CampaignRequest, consent: Consent) -> 
     if consent.yes:
         if plan.needs_count and not consent.expect_count:
             raise usage(
-                f"{plan.target_count} hosts are above the size limit, so their exact count must be stated",
+                f"{counted(plan.target_count, 'host')} is above the size limit, so the exact count must be stated",
                 flag="--expect-count",
                 fix=f"if that is what you mean, add --expect-count {plan.target_count}",
             )
         return False
     if (plan.needs_count or request.selector.all) and not consent.expect_count:
-        typed = typer.prompt(f"Type the number of hosts ({plan.target_count}) to go on", default="", err=True)
-        if typed.strip() != str(plan.target_count):
-            raise Problem("ABORTED", f"nothing was submitted: {plan.target_count} hosts, and you typed {typed!r}")
+        typed = ask_count(f"Type the number of hosts ({plan.target_count}) to go on")
+        if typed != str(plan.target_count):
+            said = f"you typed {typed!r}" if typed else "you typed nothing"
+            raise Problem("ABORTED", f"nothing was submitted: {counted(plan.target_count, 'host')}, and {said}")
         return True
-    run.confirm(f"Submit this for {plan.target_count} hosts?", yes=False, action="submit")
+    run.confirm(f"Submit this for {counted(plan.target_count, 'host')}?", yes=False, action="submit")
     return True
 
 

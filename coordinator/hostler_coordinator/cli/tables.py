@@ -10,13 +10,15 @@ from rich.cells import cell_len, set_cell_size
 
 GAP = 2
 FLEX_MIN = 16
+INDENT = "    "
 
 
 @dataclass(frozen=True)
 class Column:
     """One column. `wide` ones show with -o wide only; `flex` ones take the rest and are wrapped on a terminal.
 
-    When a terminal is too narrow, columns are left out from the highest `rank` down; rank 0 always stays.
+    When a terminal is too narrow, columns go below their row, as `title: value`, from the highest `rank` down; rank 0
+    always stays.
     """
 
     title: str
@@ -32,22 +34,33 @@ def clean(text: object) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
-def lay_out(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], *, wide: bool, width: int | None
-) -> tuple[list[str], list[str]]:
-    """Return the table's lines and the titles left out for lack of width; `width` None means as wide as it gets."""
-    shown = [index for index, column in enumerate(columns) if wide or not column.wide]
+def lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, wide: bool, width: int | None) -> list[str]:
+    """Return the table's lines; `width` None means as wide as it gets. Nothing is left out, however narrow it is.
+
+    Of the columns that only -o wide shows, those without a single value take no room.
+    """
     cells = [[clean(row[index]) for index in range(len(columns))] for row in rows]
-    left_out: list[str] = []
+    shown = [
+        index for index, column in enumerate(columns) if not column.wide or (wide and any(row[index] for row in cells))
+    ]
+    below: list[int] = []
     while width is not None and _least_width(columns, shown, cells) > width:
         rank = max(columns[index].rank for index in shown)
         if rank == 0:
             break
-        dropped = max(index for index in shown if columns[index].rank == rank)
-        shown.remove(dropped)
-        left_out.append(columns[dropped].title)
-    lines = _lines([columns[index] for index in shown], [[row[index] for index in shown] for row in cells], width)
-    return lines, left_out
+        moved = max(index for index in shown if columns[index].rank == rank)
+        shown.remove(moved)
+        below.append(moved)
+    table = [[row[index] for index in shown] for row in cells]
+    under = [_below([(columns[index].title, row[index]) for index in sorted(below)], width) for row in cells]
+    return _lines([columns[index] for index in shown], table, under, width)
+
+
+def _below(pairs: Iterable[tuple[str, str]], width: int | None) -> list[str]:
+    """What had no room beside the others, as lines under the row; empty values say nothing."""
+    text = "; ".join(f"{title.lower()}: {value}" for title, value in pairs if value not in {"", "-"})
+    size = max(FLEX_MIN, width - len(INDENT)) if width is not None else None
+    return [INDENT + line for line in fold(text, size)] if text else []
 
 
 def _width_of(columns: Sequence[Column], index: int, cells: Sequence[Sequence[str]]) -> int:
@@ -62,12 +75,14 @@ def _least_width(columns: Sequence[Column], shown: Sequence[int], cells: Sequenc
     return sum(widths) + GAP * (len(shown) - 1)
 
 
-def _lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+def _lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], under: Sequence[Sequence[str]], width: int | None
+) -> list[str]:
     widths = [_width_of(columns, index, rows) for index in range(len(columns))]
     _shrink(columns, widths, width)
     lines = _row(columns, [column.title for column in columns], widths)
-    for row in rows:
-        lines += _row(columns, row, widths)
+    for row, more in zip(rows, under, strict=True):
+        lines += [*_row(columns, row, widths), *more]
     return lines
 
 

@@ -24,6 +24,7 @@ from hostler_coordinator.cli.errors import Problem
 from hostler_coordinator.cli.output import console
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.tables import clean
+from hostler_coordinator.phrases import because
 
 REFRESH_PER_S = 4
 IN_FLIGHT_SHOWN = 12
@@ -83,11 +84,10 @@ def verdict_of(campaign: Campaign) -> None:
     """Raise Problem when a campaign ended in any other way than succeeded."""
     if campaign.state is CampaignState.SUCCEEDED:
         return
-    reason = f": {campaign.state_reason}" if campaign.state_reason else ""
     letters = campaign.counts.dead_letter
     raise Problem(
         "ENDED_BADLY",
-        f"campaign {campaign.id} ended {campaign.state}{reason} ({counts_of(campaign)})",
+        f"campaign {campaign.id} ended {because(campaign.state, campaign.state_reason)} ({counts_of(campaign)})",
         fix=f"hostler deadletter list --campaign {campaign.id}" if letters else f"hostler campaign show {campaign.id}",
     )
 

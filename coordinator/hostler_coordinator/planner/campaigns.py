@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.work import TERMINAL, TaskState
 from hostler_coordinator.lifecycle import Event
+from hostler_coordinator.phrases import counted
 from hostler_coordinator.planner.actions import Move, MoveCampaign, RecordBoot
 
 if TYPE_CHECKING:
@@ -46,13 +47,18 @@ def _end(world: World, campaign: CampaignRecord) -> MoveCampaign:
     counts = world.state.counts(campaign.id)
     good = counts.get(TaskState.SUCCEEDED, 0)
     if good == campaign.target_count:
-        return MoveCampaign(campaign.id, CampaignState.SUCCEEDED, "all-proved", f"all {good} hosts proved")
+        return MoveCampaign(
+            campaign.id,
+            CampaignState.SUCCEEDED,
+            "all-proved",
+            f"all {counted(good, 'host')} proved" if good > 1 else "its host proved",
+        )
     rest = ", ".join(
         f"{counts[state]} {state.value.replace('_', ' ')}"
         for state in (TaskState.DEAD_LETTER, TaskState.FAILED, TaskState.SKIPPED, TaskState.ABORTED)
         if counts.get(state, 0)
     )
-    return MoveCampaign(campaign.id, CampaignState.INCOMPLETE, "incomplete", f"{good} hosts proved; {rest}")
+    return MoveCampaign(campaign.id, CampaignState.INCOMPLETE, "incomplete", f"{counted(good, 'host')} proved; {rest}")
 
 
 def _idle(world: World, campaign: CampaignRecord) -> list[TaskRecord]:

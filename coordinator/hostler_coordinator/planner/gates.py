@@ -13,6 +13,7 @@ from hostler_contract.domains import CauseKind
 from hostler_contract.hosts import Usability
 from hostler_contract.work import OperationKind, RebootMode, TaskState
 from hostler_coordinator import ledger
+from hostler_coordinator.phrases import because, counted
 from hostler_coordinator.planner.actions import Why
 from hostler_coordinator.planner.silence import Brake, alone, braked_by, brakes, heard_neighbour
 from hostler_coordinator.windows import state as window_state
@@ -145,7 +146,7 @@ def campaign_gate(world: World, campaign: CampaignRecord) -> Why | None:
     if campaign.state is not CampaignState.RUNNING:
         return Why(
             f"campaign-{campaign.state.value}",
-            f"campaign {campaign.id} is {campaign.state.value}: {campaign.state_reason or 'no reason given'}",
+            f"campaign {campaign.id} is {because(campaign.state.value, campaign.state_reason or 'no reason given')}",
             held_by=campaign.id,
             since=campaign.state_since,
             next_step=f"hostler campaign resume {campaign.id}" if campaign.state is CampaignState.PAUSED else "",
@@ -296,7 +297,7 @@ def _ceiling(world: World, host: HostRecord, room: Room) -> Why | None:
         return None
     return Why(
         "site-ceiling",
-        f"site {host.site} has {working} hosts in work, its ceiling over all campaigns",
+        f"site {host.site} has {counted(working, 'host')} in work, its ceiling over all campaigns",
         held_by=f"site/{host.site}",
         next_step="starts when one of them ends",
     )

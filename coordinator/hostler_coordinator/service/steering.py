@@ -9,6 +9,7 @@ from hostler_contract import views as V  # noqa: N812  (the house's name for the
 from hostler_contract.campaigns import ENDED, CampaignState
 from hostler_contract.work import TERMINAL, TaskState
 from hostler_coordinator.lifecycle import LET_GO
+from hostler_coordinator.phrases import counted
 from hostler_coordinator.planner.campaigns import failures
 from hostler_coordinator.refusals import Refused
 from hostler_coordinator.views import MOST_SHOWN, host_name
@@ -40,24 +41,40 @@ _ALREADY = {
 }
 
 _KINDS = ("waiting", "withdrawn", "carried-on", "finished")
+# Of one host, and of more.
 _TEXTS = {
     Verb.PAUSE: {
-        "waiting": "stay waiting; nothing has been done to them",
-        "withdrawn": "are stopped before the point of no return and undrained; they wait again",
-        "carried-on": "are past the point of no return and are carried to a safe end",
-        "finished": "have ended",
+        "waiting": ("stays waiting; nothing has been done to it", "stay waiting; nothing has been done to them"),
+        "withdrawn": (
+            "is stopped before the point of no return and undrained; it waits again",
+            "are stopped before the point of no return and undrained; they wait again",
+        ),
+        "carried-on": (
+            "is past the point of no return and is carried to a safe end",
+            "are past the point of no return and are carried to a safe end",
+        ),
+        "finished": ("has ended", "have ended"),
     },
     Verb.RESUME: {
-        "waiting": "start as budgets and windows allow",
-        "withdrawn": "are still being stopped and undrained, then wait for their start",
-        "carried-on": "go on",
-        "finished": "have ended",
+        "waiting": ("starts as budgets and windows allow", "start as budgets and windows allow"),
+        "withdrawn": (
+            "is still being stopped and undrained, then waits for its start",
+            "are still being stopped and undrained, then wait for their start",
+        ),
+        "carried-on": ("goes on", "go on"),
+        "finished": ("has ended", "have ended"),
     },
     Verb.ABORT: {
-        "waiting": "are cancelled; nothing has been done to them",
-        "withdrawn": "are stopped before the point of no return and undrained",
-        "carried-on": "are past the point of no return and are carried to a safe end; one that is off is switched on",
-        "finished": "had ended before",
+        "waiting": ("is aborted; nothing has been done to it", "are aborted; nothing has been done to them"),
+        "withdrawn": (
+            "is stopped before the point of no return and undrained",
+            "are stopped before the point of no return and undrained",
+        ),
+        "carried-on": (
+            "is past the point of no return and is carried to a safe end; if it is off it is switched on",
+            "are past the point of no return and are carried to a safe end; one that is off is switched on",
+        ),
+        "finished": ("had ended before", "had ended before"),
     },
 }
 
@@ -111,7 +128,7 @@ def consequences(world: World, campaign: CampaignRecord, verb: Verb) -> tuple[V.
             kind=kind,
             host_count=len(names),
             hosts=tuple(names[:MOST_SHOWN]),
-            text=f"{len(names)} {'host' if len(names) == 1 else 'hosts'}: {_TEXTS[verb][kind]}",
+            text=f"{counted(len(names), 'host')} {_TEXTS[verb][kind][len(names) != 1]}",
         )
         for kind, names in hosts.items()
         if names

@@ -12,6 +12,7 @@ from hostler_contract.moments import format_instant
 from hostler_coordinator.layout import key_path
 from hostler_coordinator.limits import resolve_limits
 from hostler_coordinator.names import natural_key
+from hostler_coordinator.phrases import counted
 from hostler_coordinator.refusals import AlreadyDifferent, BadField, BadFields, Refused
 from hostler_coordinator.selector import select
 from hostler_coordinator.service.writing import check_reason
@@ -155,7 +156,9 @@ def check_plan(token: str, resolved: Resolved, planned: Sequence[HostRecord] | N
     if parts[1] != now.split("-")[1]:
         raise Refused("plan-stale", "plan", "the token was made for another request", fix=fix)
     if planned is None:
-        reason = f"the targets have changed: {parts[2]} hosts when it was planned, {len(resolved.hosts)} now"
+        reason = (
+            f"the targets have changed: {counted(int(parts[2]), 'host')} when it was planned, {len(resolved.hosts)} now"
+        )
         raise Refused("plan-stale", "plan", reason, fix=fix)
     raise Refused("plan-stale", "plan", f"the targets have changed: {difference(planned, resolved.hosts)}", fix=fix)
 
@@ -176,10 +179,10 @@ def check_count(resolved: Resolved, expect_count: int, *, confirmed: bool, confi
     if expect_count < 0:
         raise BadField("expect_count", expect_count, "is negative", "give the exact number of targets, or leave it out")
     if expect_count and expect_count != count:
-        reason = f"the selector comes to {count} hosts, {expect_count} were expected"
+        reason = f"the selector comes to {counted(count, 'host')}, and {expect_count} were expected"
         raise Refused("count-differs", "campaign", reason, fix="look at the plan, then state the count that it shows")
     if count > confirm_above and not expect_count and not confirmed:
-        reason = f"it comes to {count} hosts, more than {confirm_above}: the exact count must be stated"
+        reason = f"it comes to {counted(count, 'host')}, more than {confirm_above}: the exact count must be stated"
         raise Refused("count-needed", "campaign", reason, fix=f"give --expect-count {count}, if that is what you mean")
 
 

@@ -163,7 +163,7 @@ class CampaignDesk(Edge, cgrpc.CampaignServiceServicer):
         return campaign_answer(answer, campaign if request.dry_run else changed)
 
     def PauseCampaign(self, request: Any, context: Any) -> Any:
-        what = Consequence(kind="waiting", host_count=3, hosts=("gpu-002", "gpu-003"), text="start after a resume")
+        what = Consequence(kind="waiting", host_count=3, hosts=("gpu-002", "gpu-003"), text="3 hosts start later")
         return self.answer(
             "PauseCampaign",
             request,
@@ -172,7 +172,7 @@ class CampaignDesk(Edge, cgrpc.CampaignServiceServicer):
         )
 
     def ResumeCampaign(self, request: Any, context: Any) -> Any:
-        what = Consequence(kind="waiting", host_count=3, text="start as the limits allow")
+        what = Consequence(kind="waiting", host_count=3, text="3 hosts start as the limits allow")
         return self.answer(
             "ResumeCampaign",
             request,
@@ -181,7 +181,7 @@ class CampaignDesk(Edge, cgrpc.CampaignServiceServicer):
         )
 
     def AbortCampaign(self, request: Any, context: Any) -> Any:
-        what = Consequence(kind="withdrawn", host_count=12, text="never start")
+        what = Consequence(kind="withdrawn", host_count=12, text="12 hosts never start")
         return self.answer(
             "AbortCampaign",
             request,

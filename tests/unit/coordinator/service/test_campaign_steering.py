@@ -76,7 +76,8 @@ async def test_fc_d04_abort_says_exactly_what_is_still_going_to_happen_twice_and
     assert "undrained" in by_kind["withdrawn"].text
     assert by_kind["carried-on"].hosts == ("gpu-007", "gpu-008")
     assert "switched on" in by_kind["carried-on"].text
-    assert "cancelled" in by_kind["waiting"].text
+    assert by_kind["waiting"].text == "12 hosts are aborted; nothing has been done to them"
+    assert by_kind["withdrawn"].text.startswith("1 host is stopped before")
     _, again = await campaigns.abort(BOB, campaign, "me too", False)
     assert again == told
     await office.turn()
