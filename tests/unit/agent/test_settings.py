@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 
 from hostler_agent.__main__ import main
@@ -46,6 +47,13 @@ class Place:
 
     def found(self, now: float = NOW.timestamp()) -> tuple[list[str], list[str]]:
         return problems(load_settings(self.write()), now)
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_others() -> Iterator[None]:
+    """The program sets its process's logs up; no other test may write where pytest listens now."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 from typer.testing import CliRunner, Result
 
@@ -61,8 +62,11 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nor logs that other tests would write to where pytest listens now."""
     monkeypatch.setattr(time, "sleep", lambda _: None)
+    yield
+    structlog.reset_defaults()
 
 
 def call(*arguments: object) -> Result:
