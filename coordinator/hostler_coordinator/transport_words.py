@@ -5,6 +5,7 @@ from __future__ import annotations
 NOT_CONNECTED = "failed to connect to all addresses"
 """How gRPC begins when there was no connection to send anything on."""
 
+CLOSED = "it closed the connection"
 # gRPC's words are not an interface: they are looked for, the most telling first, and what is not known is left out.
 _WORDS: tuple[tuple[str, str], ...] = (
     ("hostname verification", "its certificate is for another name"),
@@ -18,6 +19,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("timed out", "it did not answer in time"),
     ("timeout", "it did not answer in time"),
     ("fd shutdown", "it did not answer in time"),
+    ("endpoint closing", "it did not answer in time"),
     ("tls handshake", "TLS could not be agreed on"),
     ("handshake", "TLS could not be agreed on"),
     ("tsi", "TLS could not be agreed on"),
@@ -29,9 +31,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("network is unreachable", "there is no route to it"),
     ("connection reset", "it broke the connection off"),
     ("broken pipe", "it broke the connection off"),
-    ("socket closed", "it closed the connection"),
-    ("end of tcp stream", "it closed the connection"),
-    ("goaway", "it closed the connection"),
+    ("socket closed", CLOSED),
+    ("end of tcp stream", CLOSED),
+    ("goaway", CLOSED),
 )
 _RAW = ("ipv4:", "ipv6:", "unknown:", NOT_CONNECTED)
 """Signs of a text that is for nobody's eyes; what has none of them was written by whoever answered."""
@@ -51,7 +53,9 @@ def in_words(details: str) -> str:
     """A clause about the other side, such as `it refuses the connection: nothing listens there`."""
     low = details.lower()
     strange = not details or any(sign in low for sign in _RAW)
-    return next((words for sign, words in _WORDS if sign in low), UNKNOWN if strange else details)
+    words = next((words for sign, words in _WORDS if sign in low), UNKNOWN if strange else details)
+    turned_away = words == CLOSED and never_sent(details)
+    return f"{words} at once: perhaps it does not take our certificate" if turned_away else words
 
 
 def never_sent(details: str) -> bool:

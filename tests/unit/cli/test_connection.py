@@ -19,7 +19,7 @@ from hostler_coordinator.cli.profile import is_loopback, load_profile
 from hostler_coordinator.refusals import BadField
 from hostler_coordinator.rpc.identity import PLAINTEXT_CLAIM
 from hostler_coordinator.rpc.statuses import status_of
-from hostler_coordinator.transport_words import in_words
+from hostler_coordinator.transport_words import NOT_CONNECTED, in_words
 from unit.cli import stand_in
 from unit.cli.conftest import Cli
 
@@ -296,6 +296,8 @@ def test_the_transports_own_words_are_for_programs_only(bare_cli: Cli) -> None:
         ("Hostname Verification Check failed.", "for another name"),
         ("DNS resolution failed for x.example:1", "name is not known"),
         ("Socket closed", "closed the connection"),
+        (f"{NOT_CONNECTED}; last error: UNAVAILABLE: ipv4:1.2.3.4:5: Socket closed", "not take our certificate"),
+        ("UNAVAILABLE: ipv4:1.2.3.4:5: Handshake read failed (Endpoint closing)", "did not answer in time"),
         ("ping timeout", "stopped answering"),
         ("UNKNOWN: ipv4:1.2.3.4:5: strange", "the connection failed"),
         ("", "the connection failed"),
