@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -15,20 +14,20 @@ from hostler_agent import papers
 from hostler_agent.assembly import World, assemble, coordinators_of, drain_of, journal_of
 from hostler_agent.checks import PostBootChecks
 from hostler_agent.clock import BootClock
+from hostler_agent.command_line import parser
 from hostler_agent.config import ConfigError, Settings, load_settings
 from hostler_agent.host import Machine
 from hostler_agent.logs import configure_logs
 from hostler_agent.metrics import serve_metrics
 from hostler_agent.notify import SystemdNotifier
 
-DEFAULT_CONFIG = Path("/etc/hostler/agent.yaml")
 MISCONFIGURED = 78
 """EX_CONFIG of sysexits(3): the unit does not start it again by itself."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    asked = _parser().parse_args(arguments)
+    asked = parser().parse_args(arguments)
     try:
         settings = load_settings(asked.config)
     except ConfigError as error:
@@ -59,19 +58,6 @@ def _check(settings: Settings, where: Path) -> int:
 
 def _say(text: str) -> None:
     print(f"hostler-agent: {text}", file=sys.stderr)  # noqa: T201 - what this program says to a person
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hostler-agent", description="Looks after the host it runs on.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (
-        ("run", "run until told to stop"),
-        ("status", "show journal, boot and usability as JSON"),
-        ("check-config", "look at the settings, and at every file and program they name; starts nothing"),
-    ):
-        command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="YAML file (default: %(default)s)")
-    return parser
 
 
 def _machine(settings: Settings) -> Machine:

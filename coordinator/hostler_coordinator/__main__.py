@@ -31,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Hostler's control plane: one of any number of coordinators over one etcd.",
 )
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="Settings, a YAML file.")]

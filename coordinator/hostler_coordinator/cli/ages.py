@@ -7,6 +7,8 @@ from hostler_coordinator.cli.errors import Problem, usage
 from hostler_coordinator.durations import format_duration, parse_duration
 from hostler_coordinator.refusals import BadField
 
+WHEN = "write a moment with its offset (2026-07-01T22:00Z) or a length of time (90m, 4h, 2d)"
+
 
 def age_of(since: float | None, as_of: float | None) -> str:
     """How long ago `since` was at the server's `as_of`; never negative. The moment itself when as_of is not known."""
@@ -29,12 +31,18 @@ def until_of(at: float | None, as_of: float) -> str:
     return f"{moment_of(at)} (in {format_duration(round(at - as_of))})" if at > as_of else f"{moment_of(at)} (due)"
 
 
-def seconds_of(text: str, flag: str, *, allow_zero: bool = False) -> float:
-    """Read a duration such as `6h`; raises Problem naming the flag."""
+def seconds_of(text: str, flag: str, *, allow_zero: bool = False, what: str = "") -> float:
+    """Read a duration such as `6h`; raises Problem naming the flag. `what` is the fix, where more than that is read."""
     try:
         return parse_duration(text, flag, allow_zero=allow_zero)
     except BadField as error:
-        raise refused_value(error, flag) from error
+        raise usage(f"{flag}: {text!r} {error.reason}", flag=flag, fix=what or error.fix) from error
+
+
+def check_when(text: str, flag: str) -> None:
+    """Raise Problem unless `instant_of` can read this, whatever the time is."""
+    if text:
+        instant_of(text, flag, 0.0, ahead=True)
 
 
 def instant_of(text: str, flag: str, server_now: float | None, *, ahead: bool) -> float:
@@ -46,15 +54,8 @@ def instant_of(text: str, flag: str, server_now: float | None, *, ahead: bool) -
         try:
             return float(str(parse_instant(text.strip())))
         except ValueError as error:
-            raise usage(
-                f"{flag} {text!r}: {error}", flag=flag, fix=f"write it as 2026-07-01T22:00Z or +02:00: {flag} ..."
-            ) from error
-    length_s = seconds_of(text, flag)
+            raise usage(f"{flag}: {text!r}: {error}", flag=flag, fix=WHEN) from error
+    length_s = seconds_of(text, flag, what=WHEN)
     if server_now is None:
         raise Problem("UNAVAILABLE", f"{flag} {text!r} counts from the server's clock, which is not known now")
     return server_now + length_s if ahead else server_now - length_s
-
-
-def refused_value(error: BadField, flag: str) -> Problem:
-    """Turn a refused value into the error that names its flag and the fix."""
-    return usage(str(error), flag=flag, fix=error.fix)

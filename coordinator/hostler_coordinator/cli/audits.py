@@ -13,7 +13,8 @@ from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import audit_pb2 as pb
 from hostler_contract.views import AuditEntry
 from hostler_coordinator.cli import api
-from hostler_coordinator.cli.ages import instant_of, moment_of
+from hostler_coordinator.cli.ages import check_when, instant_of, moment_of
+from hostler_coordinator.cli.errors import Faults
 from hostler_coordinator.cli.output import Format
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.tables import Column
@@ -58,6 +59,10 @@ ToFlag = Annotated[
 
 
 def _filter(run: Run, *, host: str, campaign: str, actor: str, action: str, since: str, until: str) -> pb.AuditFilter:
+    faults = Faults()
+    faults.take(check_when, since, "--from")
+    faults.take(check_when, until, "--to")
+    faults.done()
     chosen = pb.AuditFilter(host=host, campaign_id=campaign, actor=actor, action=action)
     now = run.server_now() if since or until else None
     for flag, text in (("from", since), ("to", until)):

@@ -22,7 +22,7 @@ from hostler_coordinator.cli.campaign_screens import (
     campaign_screen,
     consequences_screen,
 )
-from hostler_coordinator.cli.errors import usage
+from hostler_coordinator.cli.errors import Faults, needed
 from hostler_coordinator.cli.output import Format
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.selecting import select
@@ -105,13 +105,19 @@ def build_request(
     selector: Selector, *, operation: Operation, mode: RebootMode, limits: Limits, reason: str, force: bool
 ) -> CampaignRequest:
     """Put the request together; raises Problem for force without a reason."""
-    if force and not reason.strip():
-        raise usage("--force overrides running jobs and needs a reason", flag="--reason", fix="add --reason TEXT")
+    check_force(force=force, reason=reason)
     kind = OperationKind(operation.value.replace("-", "_"))
     return CampaignRequest(operation=kind, mode=mode, selector=selector, limits=limits, reason=reason, force=force)
 
 
+def check_force(*, force: bool, reason: str) -> None:
+    """Raise Problem for force without a reason."""
+    if force:
+        needed(reason, "--force overrides running jobs and needs a reason", "--reason", "add --reason TEXT")
+
+
 def build_limits(
+    faults: Faults,
     *,
     max_down: list[str] | None = None,
     rate: str = "",
@@ -123,18 +129,23 @@ def build_limits(
     soak: str | None = None,
     drain_timeout: str | None = None,
 ) -> Limits:
-    """Put the limits together as typed; only lengths of time are read here."""
+    """Put the limits together as typed; only lengths of time are read here, and their faults are kept."""
     return Limits(
         max_down=tuple(max_down or ()),
         rate=rate,
         waves=wave,
         max_failures=tuple(max_failures or ()),
         attempts=attempts,
-        deadline_s=seconds_of(deadline, "--deadline") if deadline is not None else 0.0,
+        deadline_s=_length(faults, deadline, "--deadline"),
         windows=tuple(window or ()),
-        soak_s=seconds_of(soak, "--soak", allow_zero=True) if soak is not None else 0.0,
-        drain_timeout_s=seconds_of(drain_timeout, "--drain-timeout") if drain_timeout is not None else 0.0,
+        soak_s=_length(faults, soak, "--soak", allow_zero=True),
+        drain_timeout_s=_length(faults, drain_timeout, "--drain-timeout"),
     )
+
+
+def _length(faults: Faults, text: str | None, flag: str, *, allow_zero: bool = False) -> float:
+    read = faults.take(seconds_of, text, flag, allow_zero=allow_zero) if text is not None else None
+    return read or 0.0
 
 
 @verb(
@@ -168,7 +179,9 @@ def plan_verb(
 
     The plan's token can be given to `campaign submit --plan`, which is refused once the plan is out of date.
     """
+    faults = Faults()
     limits = build_limits(
+        faults,
         max_down=max_down,
         rate=rate,
         wave=wave,
@@ -179,7 +192,9 @@ def plan_verb(
         soak=soak,
         drain_timeout=drain_timeout,
     )
-    selector = select(hosts, label, from_file, every)
+    selector = faults.take(select, hosts, label, from_file, every) or Selector()
+    faults.take(check_force, force=force, reason=reason)
+    faults.done()
     request = build_request(selector, operation=operation, mode=mode, limits=limits, reason=reason, force=force)
     show_plan(run, plan_campaign(run, request))
 
@@ -226,7 +241,9 @@ def submit_verb(
     Without a terminal --yes is needed, and above the size limit --expect-count. A limit that is not given is the
     domain's own budget, or one; never unlimited. Ctrl-C leaves a campaign running.
     """
+    faults = Faults()
     limits = build_limits(
+        faults,
         max_down=max_down,
         rate=rate,
         wave=wave,
@@ -237,9 +254,11 @@ def submit_verb(
         soak=soak,
         drain_timeout=drain_timeout,
     )
-    if key is not None and not key.strip():
-        raise usage("an empty key protects nothing", flag="--key", fix="leave --key out, or give one")
-    selector = select(hosts, label, from_file, every)
+    if key is not None:
+        faults.take(needed, key, "an empty key protects nothing", "--key", "give one, or leave it out")
+    selector = faults.take(select, hosts, label, from_file, every) or Selector()
+    faults.take(check_force, force=force, reason=reason)
+    faults.done()
     request = build_request(selector, operation=operation, mode=mode, limits=limits, reason=reason, force=force)
     submit_campaign(run, request, Consent(yes, expect_count or 0, plan, key, wait, dry_run))
 

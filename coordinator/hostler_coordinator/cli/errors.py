@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from hostler_coordinator.transport_words import HOPELESS, in_words, never_sent
+
+T = TypeVar("T")
 
 DONE, ENDED_BADLY, USAGE, NOT_FOUND, REFUSED, UNAVAILABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 4, 5, 130, 141
 
@@ -69,8 +72,9 @@ FLAG_OF_FIELD = {
     "until": "--until",
     "budget": "BUDGET",
     "content": "FILE",
+    "note": "TEXT",
     "serial": "--serial",
-    "ticket": "--rma",
+    "ticket": "--ticket",
 }
 
 
@@ -116,17 +120,63 @@ class Problem(Exception):
     def as_lines(self) -> list[str]:
         """The error for a person: what, which fields, who holds it, since when, what to do."""
         word = WORDS_OF_EXIT[self.exit_status]
-        lines = [f"hostler: {word}: {self.message}"]
-        new = ((path, text) for path, text in self.fields if text not in self.message or path not in self.message)
-        lines += [f"  {path}: {text}" for path, text in new]
+        # A field whose sentence is the message itself is named in front of it, unless message or fix name it anyway.
+        whole = [path for path, text in self.fields if text == self.message]
+        unnamed = [path for path in whole if path not in f"{self.message} {self.fix}"]
+        lines = [f"hostler: {word}: {': '.join([*unnamed, self.message])}"]
+        new = [(path, text) for path, text in self.fields if path not in whole]
+        lines += [f"  {path}: {text}" for path, text in new if not self._says(path, text)]
         lines += [f"  {name}: {text}" for name, text in self.said]
         named = (("held by", self.holder), ("since", self.since), ("next", self.fix))
         return lines + [f"  {name}: {value}" for name, value in named if value and value not in "\n".join(lines)]
+
+    def _says(self, path: str, text: str) -> bool:
+        """True when message and fix say this of this field already."""
+        return path in self.message and text.removesuffix(f"; {self.fix}") in self.message
 
 
 def usage(message: str, *, flag: str = "", fix: str = "") -> Problem:
     """Build the error for a command line that cannot be carried out as written."""
     return Problem("INVALID_ARGUMENT", message, fields=((flag, message),) if flag else (), fix=fix)
+
+
+def needed(text: str, message: str, flag: str, fix: str) -> None:
+    """Raise Problem when a text that is needed is blank."""
+    if not text.strip():
+        raise usage(message, flag=flag, fix=fix)
+
+
+class Faults:
+    """Gathers what is wrong with one command line, so that a person is told all of it at once."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    def take(self, read: Callable[..., T], *given: Any, **more: Any) -> T | None:
+        """Call a reader of arguments and return what it makes of them; None when it finds a fault, which is kept."""
+        try:
+            return read(*given, **more)
+        except Problem as problem:
+            if problem.code != "INVALID_ARGUMENT":
+                raise
+            self._found.append(problem)
+            return None
+
+    def done(self) -> None:
+        """Raise the one Problem, or one that lists them all; nothing when there is none."""
+        if not self._found:
+            return
+        if len(self._found) == 1:
+            raise self._found[0]
+        fields = [(path, _with_fix(path, text, one.fix)) for one in self._found for path, text in one.fields]
+        raise Problem(
+            "INVALID_ARGUMENT", f"{len(self._found)} things are wrong with this command line", fields=tuple(fields)
+        )
+
+
+def _with_fix(path: str, text: str, fix: str) -> str:
+    text = text.removeprefix(f"{path}: ")
+    return f"{text}; {fix}" if fix and fix not in text else text
 
 
 def flag_of(path: str) -> str:
@@ -149,7 +199,7 @@ def from_rpc(error: grpc.RpcError, *, endpoint: str = "") -> Problem:
         if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
             detail.Unpack(info)
         elif detail.Is(error_details_pb2.BadRequest.DESCRIPTOR):
-            fields += _bad_fields(detail)
+            text, fields = _bad_fields(detail, text)
         elif detail.Is(error_details_pb2.PreconditionFailure.DESCRIPTOR):
             more, who = _violations(detail)
             fields += more
@@ -219,10 +269,14 @@ def _details(error: grpc.RpcError) -> list[Any]:
     return list(status.details) if status is not None else []
 
 
-def _bad_fields(detail: Any) -> list[tuple[str, str]]:
+def _bad_fields(detail: Any, text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The fields by the flags they come from; so named in the message too, which begins with the first one's path."""
     bad = error_details_pb2.BadRequest()
     detail.Unpack(bad)
-    return [(flag_of(item.field), item.description) for item in bad.field_violations]
+    for item in bad.field_violations[:1]:
+        if text.startswith(f"{item.field}: "):
+            text = flag_of(item.field) + text.removeprefix(item.field)
+    return text, [(flag_of(item.field), item.description) for item in bad.field_violations]
 
 
 def _violations(detail: Any) -> tuple[list[tuple[str, str]], list[str]]:

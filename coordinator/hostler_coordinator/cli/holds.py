@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from hostler_contract import codec
+from hostler_contract.campaigns import Selector
 from hostler_contract.hosts import HoldKind
 from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
 from hostler_contract.views import Hold
 from hostler_coordinator.cli import api, flags
-from hostler_coordinator.cli.ages import age_of, instant_of, moment_of
-from hostler_coordinator.cli.errors import Problem, usage
+from hostler_coordinator.cli.ages import age_of, check_when, instant_of, moment_of
+from hostler_coordinator.cli.errors import Faults, Problem, needed
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.selecting import select
 from hostler_coordinator.cli.submitting import lines_of
@@ -68,10 +69,13 @@ def add_verb(
     dry_run: flags.DryRun = False,
 ) -> None:
     """Keep every hand off these hosts: no work starts on them, and no rescue."""
-    if not reason.strip():
-        raise usage("a hold needs a reason", flag="--reason", fix="add --reason TEXT")
+    faults = Faults()
+    faults.take(needed, reason, "a hold needs a reason", "--reason", "add --reason TEXT")
+    faults.take(check_when, until, "--until")
+    selector = faults.take(select, hosts, label, from_file, every) or Selector()
+    faults.done()
     request = pb.AddHoldRequest(kind=f"HOLD_KIND_{kind.name}", reason=reason, dry_run=dry_run)
-    codec.fill_message(select(hosts, label, from_file, every), request.selector)
+    codec.fill_message(selector, request.selector)
     if until:
         ends_at = instant_of(until, "--until", run.status().now, ahead=True)
         request.until.FromNanoseconds(round(ends_at * 1000) * 1_000_000)

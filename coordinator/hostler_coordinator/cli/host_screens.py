@@ -98,7 +98,7 @@ def bmc_facts(seen: BmcSeen | None) -> Iterable[tuple[str, str]]:
 
 def why_sentence(why: HostWhy) -> str:
     """One sentence: state, what it waits for, who holds it, for how long, and what happens next."""
-    waiting = why.waiting_for.rstrip(". ")
+    waiting = why.waiting_for.rstrip(". ").removeprefix("nothing: ")
     parts = [f"{why.host} is {why.state or 'unknown'}" + (f": {waiting}" if waiting else "")]
     if why.held_by and why.held_by not in waiting:
         parts.append(f"held by {why.held_by}")

@@ -10,6 +10,7 @@ from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
 from hostler_contract.views import Host, HostWhy
 from hostler_coordinator.cli import api, flags, inventory, powering
+from hostler_coordinator.cli.errors import needed, usage
 from hostler_coordinator.cli.host_screens import HOST_COLUMNS, host_row, host_screen, why_screen
 from hostler_coordinator.cli.run import Run, is_interactive
 from hostler_coordinator.cli.selecting import select, select_any
@@ -115,24 +116,30 @@ def undrain_verb(
     _mark(run, api.UNDRAIN_HOSTS, request, yes=yes, word="undrain")
 
 
-@verb(app, "note", 'hostler host note gpu-003 "loose cable, see ticket 4711"')
+@verb(app, "note", 'hostler host note gpu-003 "loose cable, see ticket 4711"', "hostler host note gpu-003 --remove")
 def note_verb(
     run: Run,
     *,
     host: flags.HostName,
-    note: Annotated[str, typer.Argument(metavar="TEXT", help="The note; empty removes it.")],
+    note: Annotated[str, typer.Argument(metavar="[TEXT]", help="The note.", show_default=False)] = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Take the note off again.", show_default=False)] = False,
     dry_run: flags.DryRun = False,
     reason: flags.Reason = "",
 ) -> None:
-    """Pin a note to a host, for whoever looks next."""
-    text = f"{note} ({reason})" if note and reason else note
+    """Pin a note to a host, for whoever looks next; a new one takes the place of the old."""
+    if remove and note.strip():
+        raise usage("a note and --remove contradict each other", flag="--remove", fix="give one of the two")
+    if not remove:
+        needed(note, "an empty note says nothing", "TEXT", "give a TEXT, or --remove to take the note off")
+    text = f"{note.strip()} ({reason})" if note.strip() and reason else note.strip()
     if dry_run:
         found = codec.from_message(Host, run.call(api.GET_HOST, pb.GetHostRequest(host=host)).host)
         found = found.model_copy(update={"note": text})
     else:
         found = codec.from_message(Host, run.call(api.NOTE_HOST, pb.NoteHostRequest(host=host, note=text)).host)
-    head = "would note" if dry_run else "noted"
-    run.output.show(found, [found.name], lambda: [f"{head} on {found.name}: {text}"])
+    will = ("would be" if dry_run else "was") if remove else ("would note" if dry_run else "noted")
+    said = f"the note on {found.name} {will} taken off" if remove else f"{will} on {found.name}: {text}"
+    run.output.show(found, [found.name], lambda: [said])
 
 
 powering.register(app)

@@ -33,7 +33,7 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Inventory in 
 
 def register(app: typer.Typer) -> None:
     """Add these verbs to the hosts' own."""
-    verb(app, "retire", "hostler host retire gpu-003 --rma RMA-1187 --reason 'GPU fell off the bus'")(retire_verb)
+    verb(app, "retire", "hostler host retire gpu-003 --ticket RMA-1187 --reason 'GPU fell off the bus'")(retire_verb)
     verb(app, "rebind", "hostler host rebind gpu-003 --serial SN-77 --bmc ipmi://10.0.3.7")(rebind_verb)
     verb(app, "remove", "hostler host remove gpu-003 --reason 'sold' --dry-run")(remove_verb)
     verb(app, "import", "hostler host import fleet.yaml --dry-run", "hostler host import fleet.csv --yes")(import_verb)
@@ -50,7 +50,7 @@ def retire_verb(
     run: Run,
     *,
     host: flags.HostName,
-    rma: Annotated[str, typer.Option("--rma", metavar="TICKET", help="The ticket it goes under.")],
+    rma: Annotated[str, typer.Option("--ticket", "--rma", metavar="TICKET", help="The ticket it goes under.")],
     reason: flags.Reason = "",
     yes: flags.Yes = False,
     dry_run: flags.DryRun = False,

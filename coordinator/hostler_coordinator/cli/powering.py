@@ -7,18 +7,15 @@ from typing import Annotated
 
 import typer
 
-from hostler_contract import codec
 from hostler_contract.campaigns import Limits, Selector
 from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
-from hostler_contract.views import BmcProbe
 from hostler_contract.work import RebootMode
 from hostler_coordinator.cli import api, flags
-from hostler_coordinator.cli.ages import moment_of
 from hostler_coordinator.cli.campaigns import Force, ModeFlag, Operation, build_request
-from hostler_coordinator.cli.errors import Problem, usage
+from hostler_coordinator.cli.errors import usage
+from hostler_coordinator.cli.probing import locate, power_status, verify_serial
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.submitting import Consent, submit_campaign
-from hostler_coordinator.cli.tables import facts
 from hostler_coordinator.cli.verbs import verb
 
 
@@ -32,10 +29,7 @@ class PowerAction(StrEnum):
 
 
 OPERATIONS = {PowerAction.ON: Operation.POWER_ON, PowerAction.OFF: Operation.POWER_OFF}
-PROBES = {
-    PowerAction.STATUS: pb.ProbeBmcRequest.VERB_POWER_STATE,
-    PowerAction.VERIFY_SERIAL: pb.ProbeBmcRequest.VERB_VERIFY_SERIAL,
-}
+PROBES = {PowerAction.STATUS: power_status, PowerAction.VERIFY_SERIAL: verify_serial}
 ActionArgument = Annotated[str, typer.Argument(metavar="on|off|status|verify-serial", help="What to do.")]
 
 
@@ -94,7 +88,7 @@ def power_verb(
         raise usage(f"{action!r} is none of {', '.join(PowerAction)}", flag="ACTION", fix="hostler host power --help")
     chosen = PowerAction(action)
     if chosen in PROBES:
-        probe(run, host, PROBES[chosen], chosen.replace("-", " "))
+        PROBES[chosen](run, host)
         return
     request = build_request(
         _one(host), operation=OPERATIONS[chosen], mode=RebootMode.SOFT, limits=Limits(), reason=reason, force=force
@@ -120,23 +114,4 @@ def locate_verb(
             lambda: [f"would switch {what} on {host}"],
         )
         return
-    probe(run, host, pb.ProbeBmcRequest.VERB_LOCATE_OFF if off else pb.ProbeBmcRequest.VERB_LOCATE_ON, what)
-
-
-def probe(run: Run, host: str, kind: pb.ProbeBmcRequest.Verb, what: str) -> None:
-    """Ask a host's BMC and write what it answered; raises Problem when it did not."""
-    answer = run.call(api.PROBE_BMC, pb.ProbeBmcRequest(host=host, verb=kind))
-    found = codec.from_message(BmcProbe, answer)
-    if found.fault:
-        raise Problem(
-            "UNAVAILABLE", f"the BMC of {host} did not do it ({what}): {found.text or found.fault}", reason=found.fault
-        )
-    document = {"host": host, **found.model_dump(mode="json")}
-    pairs = (
-        ("host", host),
-        ("power", found.power),
-        ("says", found.text),
-        ("conditions", ", ".join(found.conditions)),
-        ("at", moment_of(found.at)),
-    )
-    run.output.show(document, [host], lambda: facts(pairs, width=run.output.width))
+    locate(run, host, off=off)

@@ -12,7 +12,7 @@ from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
 from hostler_contract.views import Status
 from hostler_coordinator.cli import api, flags
 from hostler_coordinator.cli.ages import age_of, moment_of
-from hostler_coordinator.cli.errors import usage
+from hostler_coordinator.cli.errors import Faults, needed
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.tables import facts
 from hostler_coordinator.cli.verbs import noun, verb
@@ -31,10 +31,11 @@ def release_verb(
     dry_run: flags.DryRun = False,
 ) -> None:
     """Let out-of-band action go on for named hosts although many fell silent at once."""
-    if not all(host.strip(" ,:") for host in hosts):
-        raise usage("a blank host name selects nothing", flag="HOST", fix="name the hosts")
-    if not reason.strip():
-        raise usage("releasing the brake needs a reason", flag="--reason", fix="add --reason TEXT")
+    faults = Faults()
+    for host in hosts:
+        faults.take(needed, host.strip(" ,:"), "a blank host name selects nothing", "HOST", "name the hosts")
+    faults.take(needed, reason, "releasing the brake needs a reason", "--reason", "add --reason TEXT")
+    faults.done()
     if not dry_run:
         run.confirm(f"Let BMC action go on for {counted(len(hosts), 'host')}?", yes=yes, action="release")
     answer = run.call(api.RELEASE_BRAKE, pb.ReleaseBrakeRequest(hosts=hosts, reason=reason, dry_run=dry_run))

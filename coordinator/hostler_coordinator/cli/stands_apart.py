@@ -37,7 +37,7 @@ def _help(text: str, example: str) -> str:
 
 def _demo(ctx: typer.Context) -> None:
     demo = typer.Typer(add_completion=False, rich_markup_mode=None)
-    demo.command()(_load().demo)
+    demo.command(context_settings={"help_option_names": ["--help", "-h"]})(_load().demo)
     flags = ctx.obj
     format_asked = ["-o", flags.output.value] if isinstance(flags, SharedFlags) and flags.output else []
     _hand_over(demo, [*format_asked, *ctx.args], "hostler demo")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -14,27 +13,31 @@ from typing import Annotated, Any
 import typer
 
 from hostler_coordinator.cli.errors import Problem, usage
-from hostler_coordinator.cli.output import Format
+from hostler_coordinator.cli.output import Format, dump_json, terminal_width
 from hostler_coordinator.dev.control import (
     Machines,
     NotRunning,
     end_fleet,
     facts_of,
+    mark_of,
     prepare,
     start_detached,
 )
 from hostler_coordinator.dev.operator import Operator
 from hostler_coordinator.dev.premises import FolderRefused, premises
 from hostler_coordinator.dev.shape import CLEAR, FAULTS, Shape
+from hostler_coordinator.dev.status_screen import MEANINGS, fleet_screen
 from hostler_coordinator.dev.supervise import supervise
 from hostler_coordinator.hostlists import parse_patterns
 from hostler_coordinator.refusals import BadField
 
+HELP_NAMES = {"help_option_names": ["--help", "-h"]}
 dev_app = typer.Typer(
     name="dev",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
+    context_settings=HELP_NAMES,
     help="A fleet of real processes on this machine; only the machines themselves are simulated.",
 )
 DirOption = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Folder of the fleet.")]
@@ -96,9 +99,13 @@ def up(  # noqa: PLR0917 - typer's options
 @dev_app.command(help=_example("End a fleet, and whatever may be left of it.", "dev down --dir fleet"))
 def down(folder: DirOption) -> None:
     """End a fleet."""
+    place = premises(folder)
+    if mark_of(place) is None:
+        sys.stderr.write(f"no fleet was ever started in {place.folder}; nothing was ended\n")
+        return
     with _told():
-        was_up = end_fleet(premises(folder))
-    sys.stderr.write("ended\n" if was_up else f"no fleet was up in {folder}\n")
+        was_up = end_fleet(place)
+    sys.stderr.write("ended\n" if was_up else f"the fleet in {place.folder} had ended already\n")
 
 
 @dev_app.command(
@@ -119,6 +126,7 @@ def fault(
     with _told():
         _known_host(facts_of(place), host)
         Machines(place).set_fault(host, kind)
+    sys.stdout.write(f"{host}: {MEANINGS[kind]}\n")
 
 
 @dev_app.command(help=_example("Let a machine reboot by itself.", "dev crash --dir fleet gpu-003"))
@@ -128,11 +136,22 @@ def crash(folder: DirOption, host: Annotated[str, typer.Argument(metavar="HOST",
     with _told():
         _known_host(facts_of(place), host)
         Machines(place).crash(host)
+    sys.stdout.write(f"{host}: crashed; it boots by itself, with a new boot id\n")
 
 
-@dev_app.command(help=_example("Show the fleet's ready.json and who leads.", "dev status --dir fleet"))
-def status(folder: DirOption) -> None:
+@dev_app.command(
+    help=_example(
+        "Show who leads, the processes and the faults of a fleet; with -o json its ready.json and who leads.",
+        "dev status --dir fleet -o json",
+    )
+)
+def status(
+    folder: DirOption,
+    output: Annotated[Format, typer.Option("--output", "-o", help="table or json.")] = Format.TABLE,
+) -> None:
     """Show the fleet."""
+    if output not in {Format.TABLE, Format.JSON}:
+        raise usage(f"a fleet's status is written as table or json, not {output}", flag="--output", fix="-o json")
     place = premises(folder)
     with _told():
         facts = facts_of(place)
@@ -143,7 +162,11 @@ def status(folder: DirOption) -> None:
         leader = f"unknown: {problem.message}"
     finally:
         operator.close()
-    sys.stdout.write(json.dumps({**facts, "leader": leader}, indent=1) + "\n")
+    if output is Format.JSON:
+        sys.stdout.write(dump_json({**facts, "leader": leader}) + "\n")
+        return
+    faults = {host: Machines(place).faults_of(host) for host in facts["hosts"]}
+    sys.stdout.writelines(f"{line}\n" for line in fleet_screen(facts, leader, faults, terminal_width(sys.stdout)))
 
 
 @dev_app.command(

@@ -79,6 +79,13 @@ class Machines:
         if kind in {*BMC_FAULTS, CLEAR}:
             _await(lambda: self._bmc_is(host, kind), f"the BMC of {host} did not follow")
 
+    def faults_of(self, host: str) -> tuple[str, ...]:
+        """The faults of a host that are switched on."""
+        try:
+            return tuple((self._place.host(host) / "faults").read_text(encoding="utf-8").split())
+        except FileNotFoundError:  # none was ever set
+            return ()
+
     def crash(self, host: str) -> None:
         """Let a host reboot by itself."""
         self.send(f"{host} crash")

@@ -107,7 +107,8 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
     def ProbeBmc(self, request: Any, context: Any) -> Any:
         def work() -> Any:
             self.fleet.host(request.host)
-            return codec.to_message(BmcProbe(power="on", text="power is on", at=server_clock()), fpb.ProbeBmcResponse)
+            told = self.fleet.probe or BmcProbe(power="on", text="power on (0x01)", at=server_clock())
+            return codec.to_message(told, fpb.ProbeBmcResponse)
 
         return self.answer("ProbeBmc", request, context, work)
 

@@ -17,6 +17,7 @@ from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import campaign_pb2 as cpb
 from hostler_contract.views import (
     AuditEntry,
+    BmcProbe,
     Campaign,
     Counts,
     DeadLetter,
@@ -93,6 +94,8 @@ class Fleet:
     lost_answers: dict[str, int] = field(default_factory=dict)
     """How many answers get lost after the work was done, by method."""
     on_submit: Callable[[Fleet, Campaign], None] | None = None
+    probe: BmcProbe | None = None
+    """What every BMC answers, in place of being on."""
     store_problem: str = ""
     notice: bytes = b""
     """Sent beside every answer: that it was read from old records."""

@@ -212,7 +212,7 @@ def test_a_bad_field_is_shown_under_its_flag(cli: Cli, fleet: stand_in.Fleet) ->
     fleet.fails["PlanCampaign"] = [stand_in.Refusal(grpc.StatusCode.INVALID_ARGUMENT, status.message, (bad,))]
     done = cli("campaign", "plan", "gpu-001", "--max-down", "fabric=0")
     assert done.status == 2
-    assert "--max-down: lets nothing start; give at least 1" in done.err
+    assert done.err == "hostler: wrong usage: --max-down: 'fabric=0' lets nothing start; give at least 1\n"
 
 
 # --- a leader is being elected, or the store is away -----------------------------------------------------------------
