@@ -100,13 +100,13 @@ class Connection:
         without, only while nothing has come yet. Without any answer it gives up after the time-out.
         """
         received = False
-        patience = Patience(self.timeout_s, self.profile.endpoints, self.warn, repeatable=True)
+        patience = self._watching()
         while True:
             endpoint = self._endpoint()
             try:
                 for answer in self._open(endpoint, method, request):
                     received = True
-                    patience = Patience(self.timeout_s, self.profile.endpoints, self.warn, repeatable=True)
+                    patience = self._watching()
                     yield answer
                 return
             except grpc.RpcError as error:
@@ -121,6 +121,10 @@ class Connection:
                     self.warn(f"{problem.message}; asking the next coordinator")
                 self._turn += 1
                 patience.waits(problem)
+
+    def _watching(self) -> Patience:
+        """A watch outlives a store that is away for a while: it changes nothing, and people leave it running."""
+        return Patience(self.timeout_s, self.profile.endpoints, self.warn, True, self.timeout_s)
 
     def _tell(self, notice: Problem) -> None:
         """Say once that what is shown is old."""

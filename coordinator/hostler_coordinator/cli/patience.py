@@ -27,6 +27,7 @@ class Patience:
     endpoints: tuple[str, ...]
     warn: Callable[[str], None]
     repeatable: bool
+    store_patience_s: float = STORE_PATIENCE_S
     began: float = field(default_factory=time.monotonic)
     said: dict[str, Problem] = field(default_factory=dict)
     _attempts: int = 0
@@ -61,7 +62,7 @@ class Patience:
         left_s = self.left_s
         if not self._told and left_s < self.timeout_s - SAY_AFTER_S:
             self._told = True
-            most_s = STORE_PATIENCE_S - SAY_AFTER_S if problem.reason == STORE_AWAY else left_s
+            most_s = self.store_patience_s - SAY_AFTER_S if problem.reason == STORE_AWAY else left_s
             self.warn(f"{_waited_for(problem)}; trying for up to {max(min(left_s, most_s), 0.0):.0f} s more")
         if self._attempts % len(self.endpoints) == 0:
             rounds = self._attempts // len(self.endpoints)
@@ -89,7 +90,7 @@ class Patience:
     def _may_repeat(self, problem: Problem) -> bool:
         if not is_unavailable(problem) or (problem.from_server and problem.reason not in RETRIED):
             return False
-        if problem.reason == STORE_AWAY and time.monotonic() - self.began > STORE_PATIENCE_S:
+        if problem.reason == STORE_AWAY and time.monotonic() - self.began > self.store_patience_s:
             return False
         return self.repeatable or not problem.in_doubt
 
