@@ -40,6 +40,10 @@ generate: setup  ## renew the generated code from the .proto files
 lock:  ## renew .ci/constraints.txt from pyproject.toml (LOCK=--upgrade for the newest versions)
 	@.ci/lock $(LOCK)
 
+.PHONY: wheel
+wheel: setup  ## the wheel of all programs, into dist/
+	@.venv/bin/python -m hatchling build --target wheel
+
 .PHONY: bench
 bench: setup  ## figures, one JSON object a line (BENCH=p1 for one, SMALL=1 to see that it works, RUNS=5)
 	@PYTHONPATH=tests .venv/bin/python -m bench $(BENCH) $(if $(SMALL),--small) $(if $(RUNS),--runs $(RUNS))
