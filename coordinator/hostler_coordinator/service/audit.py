@@ -49,8 +49,11 @@ class AuditFilter:
 class AuditService:
     """The audit, for operators."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, read: int = READ_ENTRIES, scanned: int = SCANNED_ENTRIES) -> None:
+        """Take the bounds of one page: entries read from the store at once, and looked at in all."""
         self._desk = desk
+        self._read_most = read
+        self._scanned_most = scanned
 
     async def list(self, size: int, token: str, wanted: AuditFilter) -> tuple[tuple[V.AuditEntry, ...], str]:
         """One page, oldest first. Raises BadField, Unavailable."""
@@ -59,7 +62,7 @@ class AuditService:
         after = read_token(token, scope) or _start(wanted)
         found: list[V.AuditEntry] = []
         scanned = byte_count = 0
-        while scanned < SCANNED_ENTRIES:
+        while scanned < self._scanned_most:
             batch = await self._read(after)
             for entry in batch:
                 if _past(entry, wanted):
@@ -72,7 +75,7 @@ class AuditService:
                     found.append(view)
                 after = entry.id
             scanned += len(batch)
-            if len(batch) < READ_ENTRIES:
+            if len(batch) < self._read_most:
                 return tuple(found), ""
         return tuple(found), make_token(scope, after)
 
@@ -88,7 +91,7 @@ class AuditService:
             low = max(start, audit_id(max(0.0, top - look_back_s), ""))
             found, scanned = await self._last(low, end, wanted, most + 1)
             all_seen = low == start or top <= look_back_s
-            if len(found) > most or all_seen or scanned >= SCANNED_ENTRIES:
+            if len(found) > most or all_seen or scanned >= self._scanned_most:
                 break
             look_back_s *= LOOK_BACK_GROWS
         page: list[V.AuditEntry] = []
@@ -114,7 +117,7 @@ class AuditService:
                 after = entry.id
                 if self._matches(entry, wanted):
                     found.append(entry)
-            if len(batch) < READ_ENTRIES:
+            if len(batch) < self._read_most:
                 return tuple(found), scanned
 
     async def export(self, wanted: AuditFilter) -> AsyncIterator[tuple[V.AuditEntry, ...]]:
@@ -134,14 +137,14 @@ class AuditService:
                     yield tuple(batch)
                     batch, byte_count = [], len(view.model_dump_json())
                 batch.append(view)
-            if len(entries) < READ_ENTRIES or _past(entries[-1], wanted):
+            if len(entries) < self._read_most or _past(entries[-1], wanted):
                 break
         if batch:
             yield tuple(batch)
 
     async def _read(self, after: str) -> Sequence[AuditRecord]:
         try:
-            return await self._desk.store.audit(after, READ_ENTRIES)
+            return await self._desk.store.audit(after, self._read_most)
         except StoreUnavailableError as error:
             away = store_away(error.since, error.reason)
             text = f"{away.text}: the audit lies there alone"

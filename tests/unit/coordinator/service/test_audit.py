@@ -97,11 +97,8 @@ async def test_the_newest_of_a_time_or_a_person_only(office: Office, audit: Audi
     assert await all_newest(audit, 2, AuditFilter(actor="bob")) == []
 
 
-async def test_of_very_many_entries_only_some_are_looked_at_for_one_page(
-    office: Office, audit: AuditService, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("hostler_coordinator.service.audit.SCANNED_ENTRIES", 100)
-    monkeypatch.setattr("hostler_coordinator.service.audit.READ_ENTRIES", 50)
+async def test_of_very_many_entries_some_are_looked_at_for_one_page(office: Office):
+    audit = AuditService(office.desk(), read=50, scanned=100)
     written(office, 600)
     office.now_s = NOON + 600.0
     page, token = await audit.newest(10, "", AuditFilter(actor="bob"))
