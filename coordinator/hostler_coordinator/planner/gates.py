@@ -19,9 +19,11 @@ from hostler_coordinator.planner.silence import Brake, alone, braked_by, brakes,
 from hostler_coordinator.windows import state as window_state
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hostler_contract.campaigns import CampaignRecord
     from hostler_contract.domains import Cause
-    from hostler_contract.hosts import HostRecord
+    from hostler_contract.hosts import Hold, HostRecord
     from hostler_contract.work import TaskRecord
     from hostler_coordinator.planner.world import World
 
@@ -128,16 +130,22 @@ def _said(cause: Cause) -> str:
 
 def hold_gate(world: World, host: str) -> Why | None:
     """A hold binds every actor."""
-    found = next(iter(world.holds(host)), None)
-    if found is None:
-        return None
+    return next(iter(hold_gates(world, host)), None)
+
+
+def hold_gates(world: World, host: str) -> tuple[Why, ...]:
+    """Every hold in force, each with its owner and the way out of it."""
+    return tuple(map(_held, world.holds(host)))
+
+
+def _held(hold: Hold) -> Why:
     return Why(
         "held",
-        f"held by {found.owner} ({found.kind.value.replace('_', ' ')}): {found.reason}",
-        held_by=found.owner,
-        since=found.at,
-        next_step="goes on when the hold ends" if found.until else f"hostler hold remove {found.id}",
-        next_at=found.until,
+        f"held by {hold.owner} ({hold.kind.value.replace('_', ' ')}): {hold.reason}",
+        held_by=hold.owner,
+        since=hold.at,
+        next_step=f"hostler hold remove {hold.id}" + (", or it ends by itself" if hold.until else ""),
+        next_at=hold.until,
     )
 
 
@@ -182,14 +190,6 @@ def brake_gate(world: World, host: str, room: Room) -> Why | None:
     )
 
 
-def host_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
-    """The host itself: held, claimed by other work, silent, starting, or busy."""
-    held = hold_gate(world, host.id)
-    if held is not None:
-        return held
-    return _claimed(world, campaign, host, room) or _presence(world, host) or _condition(world, campaign, host)
-
-
 def _claimed(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
     claim = world.state.claim(host.id)
     owner, since = claim.task.split("/", 1)[0], claim.at
@@ -201,12 +201,15 @@ def _claimed(world: World, campaign: CampaignRecord, host: HostRecord, room: Roo
     return Why("claimed", text, held_by=owner, since=since, next_step="starts when that work ends")
 
 
-def _presence(world: World, host: HostRecord) -> Why | None:
+def presence_gate(world: World, campaign: CampaignRecord, host: HostRecord) -> Why | None:
+    """Silence that may not be judged yet, and a host with nobody on it to ask: only its BMC could be told."""
     if world.heard(host.id):
         return None
+    if host.boot_id is None:
+        return None if is_ordered(campaign) else _never_seen(host)
     charge = world.state.charge(host.id)
     known_dead = charge is not None and any(c.kind in {CauseKind.DEAD, CauseKind.DEAD_LETTER} for c in charge.causes)
-    if host.boot_id is None or (known_dead and not world.in_grace):
+    if known_dead and not world.in_grace:
         return None
     since = max(world.sighting(host.id).heard_at, world.leader_since)
     if world.in_grace:
@@ -223,6 +226,16 @@ def _presence(world: World, host: HostRecord) -> Why | None:
         since=since,
         next_step="is charged as dead, then may be rescued",
         next_at=since + world.policy.dead_after_s,
+    )
+
+
+def _never_seen(host: HostRecord) -> Why:
+    """A soft reboot needs an agent: a slot given to this host would be kept from others for nothing."""
+    return Why(
+        "never-seen",
+        "no agent has ever attached from it",
+        since=host.enrolled_at,
+        next_step="install and start hostler-agent on it; or submit with --mode hard, which goes to its BMC",
     )
 
 
@@ -279,16 +292,25 @@ def pause_gate(world: World, task: TaskRecord | None) -> Why | None:
     )
 
 
-def start_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
-    """Every gate of a start that concerns one host, the ledgers last: gate first, take the slot last."""
-    return (
-        record_gate(world, host)
-        or pause_gate(world, world.state.task(campaign.id, host.id))
-        or host_gate(world, campaign, host, room)
-        or brake_gate(world, host.id, room)
-        or _ceiling(world, host, room)
-        or room.full(campaign, host)
+def start_gates(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Iterator[Why]:
+    """Every closed gate of a start that concerns one host: what stands on the host first, the ledgers last."""
+    gates = (
+        lambda: record_gate(world, host),
+        lambda: hold_gate(world, host.id),
+        lambda: pause_gate(world, world.state.task(campaign.id, host.id)),
+        lambda: _claimed(world, campaign, host, room),
+        lambda: presence_gate(world, campaign, host),
+        lambda: _condition(world, campaign, host),
+        lambda: brake_gate(world, host.id, room),
+        lambda: _ceiling(world, host, room),
+        lambda: room.full(campaign, host),
     )
+    return (why for gate in gates if (why := gate()) is not None)
+
+
+def start_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
+    """The first of them: gate first, take the slot last."""
+    return next(start_gates(world, campaign, host, room), None)
 
 
 def _ceiling(world: World, host: HostRecord, room: Room) -> Why | None:

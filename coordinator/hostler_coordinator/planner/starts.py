@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hostler_contract.campaigns import CampaignState
 from hostler_contract.work import TERMINAL, TaskState
 from hostler_coordinator.lifecycle import Event
 from hostler_coordinator.planner.actions import Move, Reserve, Why
-from hostler_coordinator.planner.gates import campaign_gate, start_gate
+from hostler_coordinator.planner.gates import campaign_gate, start_gate, start_gates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,18 +163,27 @@ def _why_not(
 ) -> Why | None:
     if host.retired is not None:
         return Why("retired", f"retired under {host.retired.ticket}", held_by=host.retired.by, since=host.retired.at)
-    if positions.get(host.id, 0) >= left.wave_end:
-        return Why("wave", "its wave is not open yet", next_step="starts when every host of the waves before has ended")
-    why = start_gate(world, campaign, host, room)
-    if why is not None:
-        return why
-    if left.total <= 0 and world.state.charge(host.id) is None:
-        return Why(
-            "total-full",
-            f"{campaign.limits.total} of the campaign's targets are out of service, its total limit",
-            next_step="starts when one of them is back",
-        )
-    return None
+    return (
+        _not_its_wave(positions, host, left.wave_end)
+        or start_gate(world, campaign, host, room)
+        or _total_full(world, campaign, host, left.total)
+    )
+
+
+def _not_its_wave(positions: Mapping[str, int], host: HostRecord, end: int) -> Why | None:
+    if positions.get(host.id, 0) < end:
+        return None
+    return Why("wave", "its wave is not open yet", next_step="starts when every host of the waves before has ended")
+
+
+def _total_full(world: World, campaign: CampaignRecord, host: HostRecord, free: int) -> Why | None:
+    if free > 0 or world.state.charge(host.id) is not None:
+        return None
+    return Why(
+        "total-full",
+        f"{campaign.limits.total} of the campaign's targets are out of service, its total limit",
+        next_step="starts when one of them is back",
+    )
 
 
 def why_not(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Why | None:
@@ -183,6 +193,26 @@ def why_not(world: World, campaign: CampaignRecord, host: HostRecord, room: Room
         return closed
     left = Left(1, total_room(world, campaign), *wave_end(world, campaign))
     return _why_not(world, campaign, host, room, world.state.positions(campaign.id), left)
+
+
+def whys_not(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> list[Why]:
+    """Every reason why one host of a campaign does not start now, what is nearest to the host first."""
+    sizes = wave_end(world, campaign)
+    own = start_gates(world, campaign, host, room)
+    of_campaign = (
+        _not_its_wave(world.state.positions(campaign.id), host, sizes[1]),
+        _total_full(world, campaign, host, total_room(world, campaign)),
+        campaign_gate(world, campaign),
+        rate_gate(world, campaign)[1],
+    )
+    return [*own, *(why for why in of_campaign if why is not None)]
+
+
+def first_look(world: World, campaign: CampaignRecord, room: Room) -> tuple[int, Waiting]:
+    """What the planner would say of a campaign that it has not looked at since it began: starts, and who waits."""
+    waiting = Waiting()
+    begun = campaign.model_copy(update={"state": CampaignState.RUNNING})
+    return sum(1 for action in decide(world, begun, room, waiting) if isinstance(action, Reserve)), waiting
 
 
 def reservation(world: World, campaign: CampaignRecord, host: HostRecord, wave: int) -> Reserve:

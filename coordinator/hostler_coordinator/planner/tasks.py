@@ -166,6 +166,9 @@ def _let_go(case: Case) -> Decision:
 
 
 def _reserved_silent(case: Case) -> Decision:
+    if is_ordered(case.campaign):
+        silence = "no agent has ever attached" if case.host.boot_id is None else "its agent is silent"
+        return rescue_if_open(case, PowerVerb.CYCLE, f"an operator ordered a hard reboot; {silence}")
     if case.host.boot_id is None:
         if case.overdue():
             return exhausted(case, "never-seen", "no agent has ever attached to Hostler from this host")
@@ -176,8 +179,6 @@ def _reserved_silent(case: Case) -> Decision:
             next_step="dead letter",
             next_at=case.task.deadline_at,
         )
-    if is_ordered(case.campaign):
-        return rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; its agent is silent")
     since = max(case.seen.heard_at, case.world.leader_since)
     due = since + case.world.policy.rescue_after_s
     if case.now < due:

@@ -8,7 +8,7 @@ from functools import partial
 from hostler_contract.campaigns import CampaignState, ResolvedLimits, Window
 from hostler_contract.domains import CauseKind
 from hostler_contract.hosts import Hold, Retirement
-from hostler_contract.work import DeadLetterState, EvidenceKind, RebootMode, TaskState
+from hostler_contract.work import DeadLetterState, EvidenceKind, PowerVerb, RebootMode, TaskState
 from hostler_coordinator.fsck import problems
 from hostler_coordinator.policy import Policy
 from memory_fleet import START, Fleet
@@ -363,17 +363,42 @@ async def test_a_host_whose_boot_id_was_never_known_is_recorded_at_the_go_and_pr
     assert task.state is TaskState.SUCCEEDED
 
 
-async def test_a_host_that_no_agent_ever_attached_from_is_no_rescue() -> None:
+def never_seen(fleet: Fleet, host: str) -> None:
+    """Nobody has ever been heard from this host."""
+    fleet.machines[host].hung = True
+    del fleet.board.sightings[host]
+    fleet.store.seed(fleet.store.state.hosts[host].model_copy(update={"boot_id": None}))
+
+
+async def test_a_host_that_no_agent_ever_attached_from_takes_no_slot_until_one_does() -> None:
     fleet = Fleet(3, policy=FAST)
-    record = fleet.store.state.hosts["gpu-001"]
-    machine = fleet.machines["gpu-001"]
-    machine.hung = True
-    del fleet.board.sightings["gpu-001"]
-    fleet.store.seed(record.model_copy(update={"boot_id": None}))
-    fleet.campaign(limits(), hosts=["gpu-001"])
-    await fleet.run(400, lambda: ended(fleet))
+    never_seen(fleet, "gpu-001")
+    fleet.campaign(limits(), hosts=["gpu-001", "gpu-002"])
+    fleet.campaign(limits(), hosts=["gpu-003"], name="c-2")
+    await fleet.run(400, lambda: bool(fleet.machines["gpu-002"].boots and fleet.machines["gpu-003"].boots))
+    await fleet.run(400)
+    assert fleet.task("gpu-001") is None
+    assert fleet.store.state.charge("gpu-001") is None
     assert not fleet.power_calls
-    assert fleet.store.state.dead_letters["c-1.gpu-001"].cause == "never-seen"
+    why = fleet.engine.plan.waiting["c-1"].reasons["never-seen"]
+    assert (why.text, why.since) == ("no agent has ever attached from it", START)
+    assert "--mode hard" in why.next_step
+    machine = fleet.machines["gpu-001"]
+    machine.hung = False
+    fleet.attach(machine)
+    await fleet.run(400, lambda: ended(fleet))
+    task = fleet.task("gpu-001")
+    assert task is not None
+    assert task.state is TaskState.SUCCEEDED
+
+
+async def test_an_ordered_hard_reboot_of_a_host_that_was_never_seen_goes_to_its_bmc_and_proves_nothing() -> None:
+    fleet = Fleet(3, policy=FAST)
+    never_seen(fleet, "gpu-001")
+    fleet.campaign(limits(), hosts=["gpu-001"], mode=RebootMode.HARD)
+    await fleet.run(4000, lambda: ended(fleet))
+    assert {(host, verb) for _, host, verb in fleet.power_calls} == {("gpu-001", PowerVerb.CYCLE)}
+    assert fleet.store.state.dead_letters["c-1.gpu-001"].cause == "unproved"
 
 
 async def test_a_refusal_gives_the_slot_back_and_counts_as_no_failure() -> None:
