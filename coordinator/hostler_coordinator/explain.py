@@ -12,13 +12,13 @@ from hostler_contract import views as V  # noqa: N812  (the house's name for the
 from hostler_contract.campaigns import ENDED, CampaignState
 from hostler_contract.moments import format_instant
 from hostler_contract.work import DeadLetterState, PowerVerb, TaskRecord, TaskState
+from hostler_coordinator.causes import as_one, in_order, persons_and_death, unheard
 from hostler_coordinator.lifecycle import CHARGED, LET_GO
 from hostler_coordinator.live import PowerResult
 from hostler_coordinator.planner import starts, tasks
 from hostler_coordinator.planner.actions import Move, Rescue, Why
-from hostler_coordinator.planner.gates import Room, campaign_gate, hold_gate
-from hostler_coordinator.planner.silence import braked_by
-from hostler_coordinator.standing import host_state, host_verdict, is_dead, open_letter, task_of
+from hostler_coordinator.planner.gates import Room, campaign_gate
+from hostler_coordinator.standing import host_state, host_verdict, is_dead, task_of
 from hostler_coordinator.state import WAITING
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_LOOKED_AT = 500
 """Tasks in flight that are looked at for the one sentence of a campaign."""
+_DECIDED = frozenset({"held", "drained"})
+"""What a person decided of a host, which stands beside its work."""
 _IN_ORDER = frozenset({"shutting-down", "down", "booting", "proving", "power", "stopping"})
 """What a task in flight waits for while all goes well; agent-* too."""
 
@@ -40,38 +42,37 @@ _IN_ORDER = frozenset({"shutting-down", "down", "booting", "proving", "power", "
 
 
 def host_why(world: World, host: HostRecord, room: Room | None = None) -> V.HostWhy:
-    """What a host waits for, whether it is in a campaign or not. `room` spares counting it again for many hosts."""
+    """What a host waits for, whether it is in a campaign or not, every cause that stands included.
+
+    `room` spares counting it again for many hosts.
+    """
     room = room or Room.of(world)
     task = task_of(world.state, host.id)
     campaign = world.state.campaigns.get(task.campaign) if task else None
     if task is not None and campaign is not None and task.state in tasks.DECIDED:
         why = task_why(world, campaign, task, room)
-        held_by = why.held_by or f"campaign {campaign.id} of {campaign.caller}"
-        return _answer(world, host, why, held_by=held_by, task=task)
+        own = replace(why, held_by=why.held_by or f"campaign {campaign.id} of {campaign.caller}")
+        return _answer(world, host, [own, *_beside_work(world, host, why)], task=task)
     wanted = _wanting(world, host, room)
     if wanted is not None and host.retired is None:
-        campaign, why = wanted
+        campaign, causes = wanted
         known = world.state.task(campaign.id, host.id) or TaskRecord(
             campaign=campaign.id, host=host.id, state=TaskState.PENDING, since=campaign.created_at
         )
-        why = _held_besides(world, host, why)
-        return _answer(world, host, why, held_by=why.held_by, task=known)
-    why = _at_rest(world, host, room)
-    return _answer(world, host, why, held_by=why.held_by, task=None)
+        return _answer(world, host, causes, task=known)
+    return _answer(world, host, _at_rest(world, host, room), task=None)
 
 
-def _held_besides(world: World, host: HostRecord, why: Why) -> Why:
-    """A hold is nearest to the host: it is named first, whatever its campaign waits for."""
-    held = hold_gate(world, host.id)
-    if held is None or held.code == why.code:
-        return why
-    then = f"{held.next_step}; then: {why.next_step}" if why.next_step else held.next_step
-    return replace(held, text=f"{held.text}; besides, {why.text}", next_step=then)
+def _beside_work(world: World, host: HostRecord, why: Why) -> list[Why]:
+    """What people decided of a host in flight, where its task does not say it already."""
+    return [one for one in persons_and_death(world, host) if one.code in _DECIDED and one.text not in why.text]
 
 
-def _answer(world: World, host: HostRecord, why: Why, *, held_by: str, task: TaskRecord | None) -> V.HostWhy:
+def _answer(world: World, host: HostRecord, causes: list[Why], *, task: TaskRecord | None) -> V.HostWhy:
     charge = world.state.charge(host.id)
     seen = world.sightings.get(host.id)
+    every = in_order(world, host, causes)
+    why = as_one(every)
     return V.HostWhy(
         host=host.name,
         host_id=host.id,
@@ -80,7 +81,7 @@ def _answer(world: World, host: HostRecord, why: Why, *, held_by: str, task: Tas
         boot_id=(seen.boot_id if seen and seen.boot_id else host.boot_id) or "",
         waiting_for=why.text,
         code=why.code,
-        held_by=held_by,
+        held_by=why.held_by,
         since=_not_ahead(world, why.since if why.since is not None else (task.since if task else None)),
         next_step=why.next_step,
         next_at=why.next_at,
@@ -88,6 +89,17 @@ def _answer(world: World, host: HostRecord, why: Why, *, held_by: str, task: Tas
         campaign_id=task.campaign if task else "",
         task_state=task.state if task else None,
         as_of=world.now,
+        causes=tuple(
+            V.HostCause(
+                code=one.code,
+                text=one.text,
+                held_by=one.held_by,
+                since=_not_ahead(world, one.since),
+                next_step=one.next_step,
+                next_at=one.next_at,
+            )
+            for one in every
+        ),
     )
 
 
@@ -129,21 +141,23 @@ def _with_goal(world: World, task: TaskRecord, why: Why) -> Why:
     return why
 
 
-def _wanting(world: World, host: HostRecord, room: Room) -> tuple[CampaignRecord, Why] | None:
-    """The open campaign that wants the host, one that could start it first, and why it does not."""
-    found: list[tuple[bool, float, str, CampaignRecord, Why]] = []
+def _wanting(world: World, host: HostRecord, room: Room) -> tuple[CampaignRecord, list[Why]] | None:
+    """The open campaign that wants the host, one that could start it first, and every cause why it does not."""
+    found: list[tuple[bool, float, str, CampaignRecord]] = []
     for campaign in world.state.open_campaigns.values():
         if host.id not in world.state.target_set(campaign.id):
             continue
         task = world.state.task(campaign.id, host.id)
         if task is not None and task.state not in WAITING:
             continue
-        why = starts.why_not(world, campaign, host, room) or _starts_now(world, campaign)
-        found.append((campaign.state is not CampaignState.RUNNING, campaign.created_at, campaign.id, campaign, why))
+        found.append((campaign.state is not CampaignState.RUNNING, campaign.created_at, campaign.id, campaign))
     if not found:
         return None
-    *_, campaign, why = min(found, key=lambda item: item[:3])
-    return campaign, why
+    *_, campaign = min(found, key=lambda item: item[:3])
+    closed = starts.whys_not(world, campaign, host, room)
+    if not closed:
+        return campaign, [_starts_now(world, campaign)]
+    return campaign, [*persons_and_death(world, host), *closed]
 
 
 def _starts_now(world: World, campaign: CampaignRecord) -> Why:
@@ -151,85 +165,13 @@ def _starts_now(world: World, campaign: CampaignRecord) -> Why:
     return Why("ready", text, held_by="", next_step="reserved in the leader's next turn", next_at=world.now)
 
 
-def _at_rest(world: World, host: HostRecord, room: Room) -> Why:
+def _at_rest(world: World, host: HostRecord, room: Room) -> list[Why]:
     """A host that no campaign wants."""
-    if host.retired is not None:
-        gone = host.retired
-        return Why(
-            "retired",
-            f"retired under ticket {gone.ticket} by {gone.by}",
-            gone.by,
-            gone.at,
-            f"hostler host rebind {host.name}, when its board is back",
-        )
-    letter = open_letter(world.state, host.id)
-    if letter is not None:
-        text = f"a person: dead letter {letter.id} ({letter.cause}): {letter.text}"
-        return Why("dead-letter", text, "dead letter " + letter.id, letter.at, letter.suggestion)
-    held = hold_gate(world, host.id)
-    if held is not None:
-        return held
-    if is_dead(world, host):
-        since = (
-            max(world.sighting(host.id).heard_at, 0.0) if host.id in world.sightings else _charged_since(world, host)
-        )
-        return Why(
-            "dead",
-            "its agent: silent, and charged as dead",
-            "",
-            since,
-            "look at the host, or submit a reboot to rescue it",
-        )
-    if host.drain is not None:
-        mark = host.drain
-        return Why(
-            "drained",
-            f"drained by {mark.owner}: {mark.reason or 'no reason given'}",
-            mark.owner,
-            mark.at,
-            f"hostler host undrain {host.name}",
-        )
-    return _unheard(world, host, room) or _idle(world, host)
-
-
-def _charged_since(world: World, host: HostRecord) -> float:
-    charge = world.state.charge(host.id)
-    return charge.since if charge else world.now
-
-
-def _unheard(world: World, host: HostRecord, room: Room) -> Why | None:
-    if world.heard(host.id):
-        return None
-    if host.boot_id is None:
-        return Why(
-            "never-seen",
-            "its agent: none has ever attached from this host",
-            "",
-            host.enrolled_at,
-            "install and start hostler-agent",
-        )
-    brake = braked_by(world, host.id, room.brakes)
-    if brake is not None:
-        return Why(
-            "mass-silence",
-            brake.text,
-            brake.domain,
-            brake.since,
-            "judged when the brake lets go, or a person releases it",
-        )
-    since = max(world.sighting(host.id).heard_at, world.leader_since)
-    if world.in_grace:
-        return Why(
-            "leader-grace",
-            "its agent: not heard yet by the new leader, which judges no silence before its grace ends",
-            "",
-            since,
-            "judged after the grace",
-            world.grace_ends_at,
-        )
-    return Why(
-        "silent", "its agent, which is silent", "", since, "is charged as dead", since + world.policy.dead_after_s
-    )
+    known = persons_and_death(world, host)
+    if host.retired is not None or is_dead(world, host) or (known and world.blind):
+        return known
+    silent = unheard(world, host, room)
+    return [*known, *([silent] if silent else [])] or [_idle(world, host)]
 
 
 def _idle(world: World, host: HostRecord) -> Why:
@@ -289,9 +231,7 @@ def _told(world: World, letters: list[DeadLetterRecord]) -> str:
 def _goes_on(world: World, plan: Plan, campaign: CampaignRecord) -> Why:
     in_flight = [task for task in world.state.moving(campaign.id).values() if task.state in CHARGED]
     if campaign.state is CampaignState.PENDING:
-        return Why(
-            "pending", "the leader's first look at it", "", campaign.state_since, "begins in its next turn", world.now
-        )
+        return _first_look(world, campaign)
     if campaign.state is CampaignState.ABORTING:
         return _aborting(world, plan, campaign, in_flight)
     closed = campaign_gate(world, campaign)
@@ -303,17 +243,25 @@ def _goes_on(world: World, plan: Plan, campaign: CampaignRecord) -> Why:
     if in_flight:
         return _flying(world, plan, in_flight)
     if world.state.waiting(campaign.id):
-        return Why(
-            "ready",
-            "nothing: hosts start now",
-            "",
-            campaign.state_since,
-            "reserved in the leader's next turn",
-            world.now,
-        )
+        return _first_look(world, campaign)
     return Why(
         "ending", "nothing: every host has ended", "", campaign.state_since, "ends in the leader's next turn", world.now
     )
+
+
+def _first_look(world: World, campaign: CampaignRecord) -> Why:
+    """What the planner is about to find, by its own words: it has not looked yet since the campaign was begun."""
+    count, waiting = starts.first_look(world, campaign, Room.of(world))
+    if not count:
+        if waiting.counts:
+            why = _waiting(waiting, [])
+            return why if why.since is not None else replace(why, since=campaign.state_since)
+        text, step = "the planner, which has not looked at it yet", "looked at in the leader's next turn"
+        return Why("pending", text, "", campaign.state_since, step, world.now)
+    left = sum(waiting.counts.values())
+    text = f"nothing: {_hosts(count)} {'starts' if count == 1 else 'start'} now"
+    text += f"; then {_waiting(waiting, []).text}" if left else ""
+    return Why("ready", text, "", campaign.state_since, "reserved in the leader's next turn", world.now)
 
 
 def _of_before(waiting: starts.Waiting) -> bool:
@@ -362,6 +310,9 @@ def _waiting(waiting: starts.Waiting, in_flight: list[TaskRecord]) -> Why:
     text += f" (others: {others})" if others else ""
     text += f"; {len(in_flight)} in flight" if in_flight else ""
     following = first.next_step
+    if first.code == "held" and len(codes) == 1 and not in_flight:
+        text = f"only held hosts are left: {text}"
+        following += "; hostler hold list shows them all" if count > 1 else ""
     if first.code == "budget-full":
         following += f"; limit and holders: hostler domain show {first.text.partition(' is full')[0]}"
     return Why(first.code, text, first.held_by, first.since, following, first.next_at)

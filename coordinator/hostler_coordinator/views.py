@@ -10,11 +10,12 @@ from hostler_contract.domains import CauseKind
 from hostler_contract.work import TERMINAL, DeadLetterState, PowerVerb, TaskState
 from hostler_coordinator import ledger
 from hostler_coordinator.bmc_memory import facts_of, soft_off_broken
+from hostler_coordinator.causes import as_one
 from hostler_coordinator.explain import campaign_waits, task_why
 from hostler_coordinator.lifecycle import CHARGED
 from hostler_coordinator.limits import EffectiveLimit, format_budget
 from hostler_coordinator.planner.actions import Why
-from hostler_coordinator.planner.gates import Room
+from hostler_coordinator.planner.gates import Room, hold_gates
 from hostler_coordinator.planner.starts import wave_end, why_not
 from hostler_coordinator.standing import host_state, host_verdict
 from hostler_coordinator.windows import state as window_state
@@ -275,7 +276,10 @@ def _waits(world: World, record: CampaignRecord, host_id: str, room: Room, close
     if found is not None and found.state in CHARGED:
         return task_why(world, record, found, room).text
     why = closed or why_not(world, record, host, room)
-    return why.text if why else "nothing: it starts now"
+    if why is None:
+        return "nothing: it starts now"
+    held = hold_gates(world, host_id) if why.code != "held" else ()
+    return as_one([*held, why]).text
 
 
 def _wave_of(record: CampaignRecord, place: int) -> int:
@@ -442,6 +446,7 @@ def audit_entry(record: AuditRecord) -> V.AuditEntry:
         reason=record.reason,
         result=record.result,
         detail=record.detail,
+        host_id=record.host,
     )
 
 

@@ -41,6 +41,7 @@ class PlannedDomain(Value):
     limit_from: str
     rounding: str = ""
     peak_down: int = 0
+    free: int = 0
 
 
 class PlannedBlocked(Value):
@@ -141,6 +142,7 @@ class Campaign(Value):
     window_closes_at: Instant | None = None
     as_of: Instant
     held_by: str = ""
+    dead_letters_open: int = 0
 
 
 class Consequence(Value):
@@ -221,8 +223,19 @@ class Host(Value):
     bmc_seen: BmcSeen | None = None
 
 
+class HostCause(Value):
+    """One cause that stands between a host and its work, with its own next step."""
+
+    code: str
+    text: str
+    held_by: str = ""
+    since: Instant | None = None
+    next_step: str = ""
+    next_at: Instant | None = None
+
+
 class HostWhy(Value):
-    """What a host is waiting for, who holds it, since when, and what happens next."""
+    """What a host is waiting for, who holds it, since when, and what happens next; `causes` has them one by one."""
 
     host: str
     host_id: str
@@ -239,6 +252,7 @@ class HostWhy(Value):
     campaign_id: str = ""
     task_state: TaskState | None = None
     as_of: Instant
+    causes: tuple[HostCause, ...] = ()
 
 
 class InventoryChange(Value):
@@ -248,6 +262,28 @@ class InventoryChange(Value):
     host_id: str
     name: str
     fields: tuple[str, ...] = ()
+
+
+class Imported(Value):
+    """What an inventory file changes: as many differences as an answer holds, and the totals of them all."""
+
+    changes: tuple[InventoryChange, ...] = ()
+    unchanged: int = 0
+    applied: bool = False
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    fleet: int = 0
+    """Enrolled hosts before it."""
+    needs_count: bool = False
+    """The exact number of removed hosts must be stated."""
+
+
+class Drained(Value):
+    """Hosts that a person takes out of service, and the domains that this takes over their budget, with their holders."""
+
+    hosts: tuple[str, ...] = ()
+    over_budget: tuple[str, ...] = ()
 
 
 class ChargeHolder(Value):
@@ -316,6 +352,7 @@ class AuditEntry(Value):
     reason: str = ""
     result: str = ""
     detail: str = ""
+    host_id: str = ""
 
 
 class BmcVerb(StrEnum):
@@ -358,3 +395,5 @@ class Status(Value):
     leaderless_since: Instant | None = None
     leader_problem: str = ""
     next_step: str = ""
+    hosts_dead: int = 0
+    hosts_out_of_service: int = 0

@@ -19,7 +19,7 @@ from hostler_coordinator.planner.silence import Brake, alone, braked_by, brakes,
 from hostler_coordinator.windows import state as window_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hostler_contract.campaigns import CampaignRecord
     from hostler_contract.domains import Cause
@@ -294,7 +294,7 @@ def pause_gate(world: World, task: TaskRecord | None) -> Why | None:
 
 def start_gates(world: World, campaign: CampaignRecord, host: HostRecord, room: Room) -> Iterator[Why]:
     """Every closed gate of a start that concerns one host: what stands on the host first, the ledgers last."""
-    gates = (
+    gates: tuple[Callable[[], Why | None], ...] = (
         lambda: record_gate(world, host),
         lambda: hold_gate(world, host.id),
         lambda: pause_gate(world, world.state.task(campaign.id, host.id)),

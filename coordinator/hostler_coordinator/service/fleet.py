@@ -65,7 +65,8 @@ class FleetService(HostActs, Import, DomainActs, HoldActs):
         why, parts = host_why(world, record), self._desk.status_parts()
         if parts.trouble is None:
             return why
-        return marked(why, parts.trouble, world, record, world.now if parts.as_of is None else parts.as_of)
+        bare = why.model_copy(update={"causes": ()})
+        return marked(bare, parts.trouble, world, record, world.now if parts.as_of is None else parts.as_of)
 
     async def status(self) -> V.Status:
         """How the control plane is, as far as this coordinator knows: one that does not lead hears no host."""

@@ -263,9 +263,83 @@ async def test_a_waiting_host_of_a_paused_campaign_says_how_to_resume_and_names_
     await service.pause(ALICE, campaign, "wait for eve", False)
     told = why(office, "gpu-001")
     assert (told.code, told.state, told.held_by) == ("held", "held", "eve")
-    assert told.waiting_for.startswith("held by eve (hands off): BIOS; besides, campaign ")
-    assert "paused by alice: wait for eve" in told.waiting_for
-    assert told.next_step == f"hostler hold remove 1; then: hostler campaign resume {campaign}"
+    assert told.waiting_for.startswith("held by eve (hands off): BIOS; besides, fabric/ib-a is full: 1 of 1 ")
+    assert told.waiting_for.endswith("paused by alice: wait for eve")
+    assert told.next_step.startswith("hostler hold remove 1; then: starts when one of them is back")
+    assert told.next_step.endswith(f"; then: hostler campaign resume {campaign}")
+    assert [cause.code for cause in told.causes] == ["held", "budget-full", "campaign-paused"]
+    assert [cause.held_by for cause in told.causes][::2] == ["eve", campaign]
+    tasks, _ = await service.list_tasks(campaign, 0, "", (), "gpu-001")
+    assert tasks[0].waiting_for.startswith("held by eve (hands off): BIOS; besides, campaign ")
     office.store.remove("holds/h-gpu-001/1")
     told = why(office, "gpu-001")
-    assert (told.code, told.next_step) == ("campaign-paused", f"hostler campaign resume {campaign}")
+    assert [cause.code for cause in told.causes] == ["budget-full", "campaign-paused"]
+
+
+async def test_every_cause_of_a_host_is_told_and_the_first_is_the_one_that_its_state_names(office: Office):
+    office.fleet(3)
+    mark = DrainMark(owner="dave", reason="fan", at=NOON - 20.0)
+    office.store.seed(office.host("gpu-001").model_copy(update={"drain": mark}))
+    office.store.seed(Hold(id="1", host="h-gpu-001", reason="BIOS", owner="eve", at=NOON, until=NOON + 60.0))
+    office.store.seed(Hold(id="2", host="h-gpu-001", reason="dump", owner="fay", at=NOON))
+    told = why(office, "gpu-001")
+    assert told.state == "held"
+    assert [(cause.code, cause.held_by) for cause in told.causes] == [
+        ("held", "eve"),
+        ("held", "fay"),
+        ("drained", "dave"),
+    ]
+    steps = told.next_step.split("; then: ")
+    assert steps[0].startswith("hostler hold remove 1, or it ends by itself at 2027-")
+    assert steps[1:] == ["hostler hold remove 2", "hostler host undrain gpu-001"]
+    await charge(office, "gpu-001", CauseKind.DEAD)
+    office.silence("gpu-001", 500.0)
+    told = why(office, "gpu-001")
+    assert (told.state, told.code) == ("dead", "dead")
+    assert [cause.code for cause in told.causes] == ["dead", "held", "held", "drained"]
+
+
+async def test_a_dead_host_of_a_paused_campaign_says_both(office: Office):
+    office.fleet(2)
+    campaign = await submitted(office, "gpu-[001-002]", max_down=("fabric=1",))
+    await charge(office, "gpu-002", CauseKind.DEAD)
+    office.silence("gpu-002", 500.0)
+    await CampaignService(office.desk()).pause(ALICE, campaign, "lunch", False)
+    told = why(office, "gpu-002")
+    assert told.state == "dead"
+    assert [cause.code for cause in told.causes] == ["dead", "campaign-paused"]
+    assert told.next_step.endswith(f"; then: hostler campaign resume {campaign}")
+
+
+async def test_a_host_whose_work_is_taken_back_for_a_hold_says_so_once(office: Office):
+    office.fleet(1)
+    campaign = await submitted(office, "gpu-001")
+    office.store.seed(Hold(id="1", host="h-gpu-001", reason="BIOS", owner="eve", at=NOON))
+    told = why(office, "gpu-001")
+    assert (told.state, told.campaign_id) == ("held", campaign)
+    assert told.waiting_for.count("held by eve") == 1
+
+
+async def test_a_campaign_that_waits_for_held_hosts_alone_says_how_to_remove_the_hold(office: Office):
+    office.fleet(2)
+    office.store.seed(Hold(id="1", host="h-gpu-002", reason="BIOS", owner="eve", at=NOON, until=NOON + 7_200.0))
+    campaign = await submitted(office, "gpu-[001-002]")
+    await office.reboot(campaign, "gpu-001")
+    told = campaign_waits(office.world(), office.newest_plan, office.state.campaigns[campaign])
+    assert told is not None
+    assert told.text == "only held hosts are left: 1 host waits: held by eve (hands off): BIOS"
+    assert (told.next_step, told.next_at) == ("hostler hold remove 1, or it ends by itself", NOON + 7_200.0)
+
+
+async def test_a_campaign_says_what_it_waits_for_before_the_planner_has_looked(office: Office):
+    office.fleet(3)
+    await submitted(office, "gpu-001")
+    service = CampaignService(office.desk())
+    blocked, _ = await service.submit(ALICE, "k2", request("gpu-002"), 0, "", True)
+    assert blocked.waiting_code == "budget-full"
+    assert blocked.waiting_for.startswith(
+        "1 host waits: fabric/ib-a is full: 1 of 1 out of service (gpu-001: campaign "
+    )
+    free, _ = await service.submit(ALICE, "k3", request("gpu-[002-003]", max_down=("fabric=2",)), 0, "", True)
+    assert free.waiting_code == "ready"
+    assert free.waiting_for.startswith("nothing: 1 host starts now; then 1 host waits: fabric/ib-a is full")

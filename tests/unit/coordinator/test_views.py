@@ -320,6 +320,7 @@ def test_an_audit_entry_keeps_every_field():
         "reason": "r",
         "result": "refused",
         "detail": "d",
+        "host_id": "h",
     }
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16hostler/v1/audit.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x01\n\nAuditEntry\x12\n\n\x02id\x18\x01 \x01(\t\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x0e\n\x06result\x18\x08 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\t \x01(\t\"\xa1\x01\n\x0b\x41uditFilter\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12(\n\x04\x66rom\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x02to\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"x\n\x10ListAuditRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.hostler.v1.AuditFilter\x12\x14\n\x0cnewest_first\x18\x04 \x01(\x08\"U\n\x11ListAuditResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.hostler.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"=\n\x12\x45xportAuditRequest\x12\'\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x17.hostler.v1.AuditFilter\">\n\x13\x45xportAuditResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.hostler.v1.AuditEntry2\xaa\x01\n\x0c\x41uditService\x12H\n\tListAudit\x12\x1c.hostler.v1.ListAuditRequest\x1a\x1d.hostler.v1.ListAuditResponse\x12P\n\x0b\x45xportAudit\x12\x1e.hostler.v1.ExportAuditRequest\x1a\x1f.hostler.v1.ExportAuditResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16hostler/v1/audit.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc3\x01\n\nAuditEntry\x12\n\n\x02id\x18\x01 \x01(\t\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x0e\n\x06result\x18\x08 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\t \x01(\t\x12\x0f\n\x07host_id\x18\n \x01(\t\"\xa1\x01\n\x0b\x41uditFilter\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12(\n\x04\x66rom\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x02to\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"x\n\x10ListAuditRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.hostler.v1.AuditFilter\x12\x14\n\x0cnewest_first\x18\x04 \x01(\x08\"\x80\x01\n\x11ListAuditResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.hostler.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"=\n\x12\x45xportAuditRequest\x12\'\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x17.hostler.v1.AuditFilter\">\n\x13\x45xportAuditResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.hostler.v1.AuditEntry2\xaa\x01\n\x0c\x41uditService\x12H\n\tListAudit\x12\x1c.hostler.v1.ListAuditRequest\x1a\x1d.hostler.v1.ListAuditResponse\x12P\n\x0b\x45xportAudit\x12\x1e.hostler.v1.ExportAuditRequest\x1a\x1f.hostler.v1.ExportAuditResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,17 +33,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hostler.v1.audit_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_AUDITENTRY']._serialized_start=72
-  _globals['_AUDITENTRY']._serialized_end=250
-  _globals['_AUDITFILTER']._serialized_start=253
-  _globals['_AUDITFILTER']._serialized_end=414
-  _globals['_LISTAUDITREQUEST']._serialized_start=416
-  _globals['_LISTAUDITREQUEST']._serialized_end=536
-  _globals['_LISTAUDITRESPONSE']._serialized_start=538
-  _globals['_LISTAUDITRESPONSE']._serialized_end=623
-  _globals['_EXPORTAUDITREQUEST']._serialized_start=625
-  _globals['_EXPORTAUDITREQUEST']._serialized_end=686
-  _globals['_EXPORTAUDITRESPONSE']._serialized_start=688
-  _globals['_EXPORTAUDITRESPONSE']._serialized_end=750
-  _globals['_AUDITSERVICE']._serialized_start=753
-  _globals['_AUDITSERVICE']._serialized_end=923
+  _globals['_AUDITENTRY']._serialized_end=267
+  _globals['_AUDITFILTER']._serialized_start=270
+  _globals['_AUDITFILTER']._serialized_end=431
+  _globals['_LISTAUDITREQUEST']._serialized_start=433
+  _globals['_LISTAUDITREQUEST']._serialized_end=553
+  _globals['_LISTAUDITRESPONSE']._serialized_start=556
+  _globals['_LISTAUDITRESPONSE']._serialized_end=684
+  _globals['_EXPORTAUDITREQUEST']._serialized_start=686
+  _globals['_EXPORTAUDITREQUEST']._serialized_end=747
+  _globals['_EXPORTAUDITRESPONSE']._serialized_start=749
+  _globals['_EXPORTAUDITRESPONSE']._serialized_end=811
+  _globals['_AUDITSERVICE']._serialized_start=814
+  _globals['_AUDITSERVICE']._serialized_end=984
 # @@protoc_insertion_point(module_scope)

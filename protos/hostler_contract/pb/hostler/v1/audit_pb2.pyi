@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AuditEntry(_message.Message):
-    __slots__ = ("id", "at", "actor", "action", "host", "campaign_id", "reason", "result", "detail")
+    __slots__ = ("id", "at", "actor", "action", "host", "campaign_id", "reason", "result", "detail", "host_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     ACTOR_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,7 @@ class AuditEntry(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
+    HOST_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     at: _timestamp_pb2.Timestamp
     actor: str
@@ -29,7 +30,8 @@ class AuditEntry(_message.Message):
     reason: str
     result: str
     detail: str
-    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[str] = ..., campaign_id: _Optional[str] = ..., reason: _Optional[str] = ..., result: _Optional[str] = ..., detail: _Optional[str] = ...) -> None: ...
+    host_id: str
+    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[str] = ..., campaign_id: _Optional[str] = ..., reason: _Optional[str] = ..., result: _Optional[str] = ..., detail: _Optional[str] = ..., host_id: _Optional[str] = ...) -> None: ...
 
 class AuditFilter(_message.Message):
     __slots__ = ("host", "campaign_id", "actor", "action", "to")
@@ -59,12 +61,14 @@ class ListAuditRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[AuditFilter, _Mapping]] = ..., newest_first: _Optional[bool] = ...) -> None: ...
 
 class ListAuditResponse(_message.Message):
-    __slots__ = ("entries", "next_page_token")
+    __slots__ = ("entries", "next_page_token", "as_of")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[AuditEntry]
     next_page_token: str
-    def __init__(self, entries: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, entries: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ExportAuditRequest(_message.Message):
     __slots__ = ("filter",)

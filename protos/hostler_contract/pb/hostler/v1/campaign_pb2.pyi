@@ -105,7 +105,7 @@ class PlannedWave(_message.Message):
     def __init__(self, number: _Optional[int] = ..., host_count: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlannedDomain(_message.Message):
-    __slots__ = ("domain", "enrolled", "targets", "charged_now", "limit", "limit_from", "rounding", "peak_down")
+    __slots__ = ("domain", "enrolled", "targets", "charged_now", "limit", "limit_from", "rounding", "peak_down", "free")
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     ENROLLED_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,7 @@ class PlannedDomain(_message.Message):
     LIMIT_FROM_FIELD_NUMBER: _ClassVar[int]
     ROUNDING_FIELD_NUMBER: _ClassVar[int]
     PEAK_DOWN_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
     domain: str
     enrolled: int
     targets: int
@@ -122,7 +123,8 @@ class PlannedDomain(_message.Message):
     limit_from: str
     rounding: str
     peak_down: int
-    def __init__(self, domain: _Optional[str] = ..., enrolled: _Optional[int] = ..., targets: _Optional[int] = ..., charged_now: _Optional[int] = ..., limit: _Optional[int] = ..., limit_from: _Optional[str] = ..., rounding: _Optional[str] = ..., peak_down: _Optional[int] = ...) -> None: ...
+    free: int
+    def __init__(self, domain: _Optional[str] = ..., enrolled: _Optional[int] = ..., targets: _Optional[int] = ..., charged_now: _Optional[int] = ..., limit: _Optional[int] = ..., limit_from: _Optional[str] = ..., rounding: _Optional[str] = ..., peak_down: _Optional[int] = ..., free: _Optional[int] = ...) -> None: ...
 
 class PlannedBlocked(_message.Message):
     __slots__ = ("host", "code", "why")
@@ -235,7 +237,7 @@ class RecentFailure(_message.Message):
     def __init__(self, host: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class Campaign(_message.Message):
-    __slots__ = ("id", "key", "operation", "mode", "state", "state_reason", "created_at", "created_by", "reason", "selector", "limits", "limits_resolved", "target_count", "counts", "eta", "waiting_for", "waiting_code", "waiting_since", "next_step", "next_at", "deadline_at", "started_at", "ended_at", "wave", "wave_count", "domains", "in_flight", "failures", "retry_of", "window_opens_at", "window_closes_at", "as_of", "held_by")
+    __slots__ = ("id", "key", "operation", "mode", "state", "state_reason", "created_at", "created_by", "reason", "selector", "limits", "limits_resolved", "target_count", "counts", "eta", "waiting_for", "waiting_code", "waiting_since", "next_step", "next_at", "deadline_at", "started_at", "ended_at", "wave", "wave_count", "domains", "in_flight", "failures", "retry_of", "window_opens_at", "window_closes_at", "as_of", "held_by", "dead_letters_open")
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     OPERATION_FIELD_NUMBER: _ClassVar[int]
@@ -269,6 +271,7 @@ class Campaign(_message.Message):
     WINDOW_CLOSES_AT_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_OPEN_FIELD_NUMBER: _ClassVar[int]
     id: str
     key: str
     operation: _work_pb2.OperationKind
@@ -302,7 +305,8 @@ class Campaign(_message.Message):
     window_closes_at: _timestamp_pb2.Timestamp
     as_of: _timestamp_pb2.Timestamp
     held_by: str
-    def __init__(self, id: _Optional[str] = ..., key: _Optional[str] = ..., operation: _Optional[_Union[_work_pb2.OperationKind, str]] = ..., mode: _Optional[_Union[_work_pb2.RebootMode, str]] = ..., state: _Optional[_Union[CampaignState, str]] = ..., state_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_by: _Optional[str] = ..., reason: _Optional[str] = ..., selector: _Optional[_Union[Selector, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., limits_resolved: _Optional[_Iterable[str]] = ..., target_count: _Optional[int] = ..., counts: _Optional[_Union[Counts, _Mapping]] = ..., eta: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_for: _Optional[str] = ..., waiting_code: _Optional[str] = ..., waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_step: _Optional[str] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wave: _Optional[int] = ..., wave_count: _Optional[int] = ..., domains: _Optional[_Iterable[_Union[DomainProgress, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[InFlight, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[RecentFailure, _Mapping]]] = ..., retry_of: _Optional[str] = ..., window_opens_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., window_closes_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., held_by: _Optional[str] = ...) -> None: ...
+    dead_letters_open: int
+    def __init__(self, id: _Optional[str] = ..., key: _Optional[str] = ..., operation: _Optional[_Union[_work_pb2.OperationKind, str]] = ..., mode: _Optional[_Union[_work_pb2.RebootMode, str]] = ..., state: _Optional[_Union[CampaignState, str]] = ..., state_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_by: _Optional[str] = ..., reason: _Optional[str] = ..., selector: _Optional[_Union[Selector, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., limits_resolved: _Optional[_Iterable[str]] = ..., target_count: _Optional[int] = ..., counts: _Optional[_Union[Counts, _Mapping]] = ..., eta: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_for: _Optional[str] = ..., waiting_code: _Optional[str] = ..., waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_step: _Optional[str] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wave: _Optional[int] = ..., wave_count: _Optional[int] = ..., domains: _Optional[_Iterable[_Union[DomainProgress, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[InFlight, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[RecentFailure, _Mapping]]] = ..., retry_of: _Optional[str] = ..., window_opens_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., window_closes_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., held_by: _Optional[str] = ..., dead_letters_open: _Optional[int] = ...) -> None: ...
 
 class GetCampaignRequest(_message.Message):
     __slots__ = ("id",)
@@ -327,12 +331,14 @@ class ListCampaignsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[CampaignState, str]]] = ...) -> None: ...
 
 class ListCampaignsResponse(_message.Message):
-    __slots__ = ("campaigns", "next_page_token")
+    __slots__ = ("campaigns", "next_page_token", "as_of")
     CAMPAIGNS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     campaigns: _containers.RepeatedCompositeFieldContainer[Campaign]
     next_page_token: str
-    def __init__(self, campaigns: _Optional[_Iterable[_Union[Campaign, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, campaigns: _Optional[_Iterable[_Union[Campaign, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class WatchCampaignRequest(_message.Message):
     __slots__ = ("id",)
@@ -471,12 +477,14 @@ class ListTasksRequest(_message.Message):
     def __init__(self, campaign_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_work_pb2.TaskState, str]]] = ..., host: _Optional[str] = ...) -> None: ...
 
 class ListTasksResponse(_message.Message):
-    __slots__ = ("tasks", "next_page_token")
+    __slots__ = ("tasks", "next_page_token", "as_of")
     TASKS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     next_page_token: str
-    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class GetTaskRequest(_message.Message):
     __slots__ = ("campaign_id", "host")

@@ -27,37 +27,37 @@ from hostler_contract.pb.hostler.v1 import campaign_pb2 as hostler_dot_v1_dot_ca
 from hostler_contract.pb.hostler.v1 import work_pb2 as hostler_dot_v1_dot_work__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bhostler/v1/deadletter.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19hostler/v1/campaign.proto\x1a\x15hostler/v1/work.proto\"\x8a\x01\n\nResolution\x12(\n\x04kind\x18\x01 \x01(\x0e\x32\x1a.hostler.v1.ResolutionKind\x12\x0e\n\x06ticket\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcb\x02\n\nDeadLetter\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x02 \x01(\t\x12\x0f\n\x07host_id\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\x12\x0c\n\x04text\x18\x07 \x01(\t\x12\x12\n\nsuggestion\x18\x08 \x01(\t\x12&\n\x08\x65vidence\x18\t \x03(\x0b\x32\x14.hostler.v1.Evidence\x12*\n\x05state\x18\n \x01(\x0e\x32\x1b.hostler.v1.DeadLetterState\x12*\n\nresolution\x18\x0b \x01(\x0b\x32\x16.hostler.v1.Resolution\x12\x12\n\nretried_by\x18\x0c \x01(\t\x12\x10\n\x08\x61ttempts\x18\r \x01(\x05\"\x81\x01\n\x16ListDeadLettersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12+\n\x06states\x18\x03 \x03(\x0e\x32\x1b.hostler.v1.DeadLetterState\x12\x13\n\x0b\x63\x61mpaign_id\x18\x04 \x01(\t\"`\n\x17ListDeadLettersResponse\x12,\n\x0c\x64\x65\x61\x64_letters\x18\x01 \x03(\x0b\x32\x16.hostler.v1.DeadLetter\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x14GetDeadLetterRequest\x12\n\n\x02id\x18\x01 \x01(\t\"D\n\x15GetDeadLetterResponse\x12+\n\x0b\x64\x65\x61\x64_letter\x18\x01 \x01(\x0b\x32\x16.hostler.v1.DeadLetter\"T\n\x17RetryDeadLettersRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"B\n\x18RetryDeadLettersResponse\x12&\n\x08\x63\x61mpaign\x18\x01 \x01(\x0b\x32\x14.hostler.v1.Campaign\"\x81\x01\n\x18ResolveDeadLetterRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12(\n\x04kind\x18\x02 \x01(\x0e\x32\x1a.hostler.v1.ResolutionKind\x12\x0e\n\x06ticket\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\"H\n\x19ResolveDeadLetterResponse\x12+\n\x0b\x64\x65\x61\x64_letter\x18\x01 \x01(\x0b\x32\x16.hostler.v1.DeadLetter*\x8f\x01\n\x0f\x44\x65\x61\x64LetterState\x12!\n\x1d\x44\x45\x41\x44_LETTER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44\x45\x41\x44_LETTER_STATE_OPEN\x10\x01\x12\x1d\n\x19\x44\x45\x41\x44_LETTER_STATE_RETRIED\x10\x02\x12\x1e\n\x1a\x44\x45\x41\x44_LETTER_STATE_RESOLVED\x10\x03*\x82\x01\n\x0eResolutionKind\x12\x1f\n\x1bRESOLUTION_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15RESOLUTION_KIND_FIXED\x10\x01\x12\x17\n\x13RESOLUTION_KIND_RMA\x10\x02\x12\x1b\n\x17RESOLUTION_KIND_IGNORED\x10\x03\x32\x86\x03\n\x11\x44\x65\x61\x64LetterService\x12Z\n\x0fListDeadLetters\x12\".hostler.v1.ListDeadLettersRequest\x1a#.hostler.v1.ListDeadLettersResponse\x12T\n\rGetDeadLetter\x12 .hostler.v1.GetDeadLetterRequest\x1a!.hostler.v1.GetDeadLetterResponse\x12]\n\x10RetryDeadLetters\x12#.hostler.v1.RetryDeadLettersRequest\x1a$.hostler.v1.RetryDeadLettersResponse\x12`\n\x11ResolveDeadLetter\x12$.hostler.v1.ResolveDeadLetterRequest\x1a%.hostler.v1.ResolveDeadLetterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bhostler/v1/deadletter.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19hostler/v1/campaign.proto\x1a\x15hostler/v1/work.proto\"\x8a\x01\n\nResolution\x12(\n\x04kind\x18\x01 \x01(\x0e\x32\x1a.hostler.v1.ResolutionKind\x12\x0e\n\x06ticket\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcb\x02\n\nDeadLetter\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x61mpaign_id\x18\x02 \x01(\t\x12\x0f\n\x07host_id\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\x12\x0c\n\x04text\x18\x07 \x01(\t\x12\x12\n\nsuggestion\x18\x08 \x01(\t\x12&\n\x08\x65vidence\x18\t \x03(\x0b\x32\x14.hostler.v1.Evidence\x12*\n\x05state\x18\n \x01(\x0e\x32\x1b.hostler.v1.DeadLetterState\x12*\n\nresolution\x18\x0b \x01(\x0b\x32\x16.hostler.v1.Resolution\x12\x12\n\nretried_by\x18\x0c \x01(\t\x12\x10\n\x08\x61ttempts\x18\r \x01(\x05\"\x81\x01\n\x16ListDeadLettersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12+\n\x06states\x18\x03 \x03(\x0e\x32\x1b.hostler.v1.DeadLetterState\x12\x13\n\x0b\x63\x61mpaign_id\x18\x04 \x01(\t\"\x8b\x01\n\x17ListDeadLettersResponse\x12,\n\x0c\x64\x65\x61\x64_letters\x18\x01 \x03(\x0b\x32\x16.hostler.v1.DeadLetter\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\"\n\x14GetDeadLetterRequest\x12\n\n\x02id\x18\x01 \x01(\t\"D\n\x15GetDeadLetterResponse\x12+\n\x0b\x64\x65\x61\x64_letter\x18\x01 \x01(\x0b\x32\x16.hostler.v1.DeadLetter\"T\n\x17RetryDeadLettersRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"B\n\x18RetryDeadLettersResponse\x12&\n\x08\x63\x61mpaign\x18\x01 \x01(\x0b\x32\x14.hostler.v1.Campaign\"\x90\x01\n\x18ResolveDeadLetterRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12(\n\x04kind\x18\x02 \x01(\x0e\x32\x1a.hostler.v1.ResolutionKind\x12\x0e\n\x06ticket\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\r\n\x05\x66orce\x18\x06 \x01(\x08\"H\n\x19ResolveDeadLetterResponse\x12+\n\x0b\x64\x65\x61\x64_letter\x18\x01 \x01(\x0b\x32\x16.hostler.v1.DeadLetter*\x8f\x01\n\x0f\x44\x65\x61\x64LetterState\x12!\n\x1d\x44\x45\x41\x44_LETTER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44\x45\x41\x44_LETTER_STATE_OPEN\x10\x01\x12\x1d\n\x19\x44\x45\x41\x44_LETTER_STATE_RETRIED\x10\x02\x12\x1e\n\x1a\x44\x45\x41\x44_LETTER_STATE_RESOLVED\x10\x03*\x82\x01\n\x0eResolutionKind\x12\x1f\n\x1bRESOLUTION_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15RESOLUTION_KIND_FIXED\x10\x01\x12\x17\n\x13RESOLUTION_KIND_RMA\x10\x02\x12\x1b\n\x17RESOLUTION_KIND_IGNORED\x10\x03\x32\x86\x03\n\x11\x44\x65\x61\x64LetterService\x12Z\n\x0fListDeadLetters\x12\".hostler.v1.ListDeadLettersRequest\x1a#.hostler.v1.ListDeadLettersResponse\x12T\n\rGetDeadLetter\x12 .hostler.v1.GetDeadLetterRequest\x1a!.hostler.v1.GetDeadLetterResponse\x12]\n\x10RetryDeadLetters\x12#.hostler.v1.RetryDeadLettersRequest\x1a$.hostler.v1.RetryDeadLettersResponse\x12`\n\x11ResolveDeadLetter\x12$.hostler.v1.ResolveDeadLetterRequest\x1a%.hostler.v1.ResolveDeadLetterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hostler.v1.deadletter_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DEADLETTERSTATE']._serialized_start=1298
-  _globals['_DEADLETTERSTATE']._serialized_end=1441
-  _globals['_RESOLUTIONKIND']._serialized_start=1444
-  _globals['_RESOLUTIONKIND']._serialized_end=1574
+  _globals['_DEADLETTERSTATE']._serialized_start=1357
+  _globals['_DEADLETTERSTATE']._serialized_end=1500
+  _globals['_RESOLUTIONKIND']._serialized_start=1503
+  _globals['_RESOLUTIONKIND']._serialized_end=1633
   _globals['_RESOLUTION']._serialized_start=127
   _globals['_RESOLUTION']._serialized_end=265
   _globals['_DEADLETTER']._serialized_start=268
   _globals['_DEADLETTER']._serialized_end=599
   _globals['_LISTDEADLETTERSREQUEST']._serialized_start=602
   _globals['_LISTDEADLETTERSREQUEST']._serialized_end=731
-  _globals['_LISTDEADLETTERSRESPONSE']._serialized_start=733
-  _globals['_LISTDEADLETTERSRESPONSE']._serialized_end=829
-  _globals['_GETDEADLETTERREQUEST']._serialized_start=831
-  _globals['_GETDEADLETTERREQUEST']._serialized_end=865
-  _globals['_GETDEADLETTERRESPONSE']._serialized_start=867
-  _globals['_GETDEADLETTERRESPONSE']._serialized_end=935
-  _globals['_RETRYDEADLETTERSREQUEST']._serialized_start=937
-  _globals['_RETRYDEADLETTERSREQUEST']._serialized_end=1021
-  _globals['_RETRYDEADLETTERSRESPONSE']._serialized_start=1023
-  _globals['_RETRYDEADLETTERSRESPONSE']._serialized_end=1089
-  _globals['_RESOLVEDEADLETTERREQUEST']._serialized_start=1092
-  _globals['_RESOLVEDEADLETTERREQUEST']._serialized_end=1221
-  _globals['_RESOLVEDEADLETTERRESPONSE']._serialized_start=1223
-  _globals['_RESOLVEDEADLETTERRESPONSE']._serialized_end=1295
-  _globals['_DEADLETTERSERVICE']._serialized_start=1577
-  _globals['_DEADLETTERSERVICE']._serialized_end=1967
+  _globals['_LISTDEADLETTERSRESPONSE']._serialized_start=734
+  _globals['_LISTDEADLETTERSRESPONSE']._serialized_end=873
+  _globals['_GETDEADLETTERREQUEST']._serialized_start=875
+  _globals['_GETDEADLETTERREQUEST']._serialized_end=909
+  _globals['_GETDEADLETTERRESPONSE']._serialized_start=911
+  _globals['_GETDEADLETTERRESPONSE']._serialized_end=979
+  _globals['_RETRYDEADLETTERSREQUEST']._serialized_start=981
+  _globals['_RETRYDEADLETTERSREQUEST']._serialized_end=1065
+  _globals['_RETRYDEADLETTERSRESPONSE']._serialized_start=1067
+  _globals['_RETRYDEADLETTERSRESPONSE']._serialized_end=1133
+  _globals['_RESOLVEDEADLETTERREQUEST']._serialized_start=1136
+  _globals['_RESOLVEDEADLETTERREQUEST']._serialized_end=1280
+  _globals['_RESOLVEDEADLETTERRESPONSE']._serialized_start=1282
+  _globals['_RESOLVEDEADLETTERRESPONSE']._serialized_end=1354
+  _globals['_DEADLETTERSERVICE']._serialized_start=1636
+  _globals['_DEADLETTERSERVICE']._serialized_end=2026
 # @@protoc_insertion_point(module_scope)

@@ -91,12 +91,14 @@ class ListDeadLettersRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[DeadLetterState, str]]] = ..., campaign_id: _Optional[str] = ...) -> None: ...
 
 class ListDeadLettersResponse(_message.Message):
-    __slots__ = ("dead_letters", "next_page_token")
+    __slots__ = ("dead_letters", "next_page_token", "as_of")
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     dead_letters: _containers.RepeatedCompositeFieldContainer[DeadLetter]
     next_page_token: str
-    def __init__(self, dead_letters: _Optional[_Iterable[_Union[DeadLetter, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, dead_letters: _Optional[_Iterable[_Union[DeadLetter, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class GetDeadLetterRequest(_message.Message):
     __slots__ = ("id",)
@@ -129,18 +131,20 @@ class RetryDeadLettersResponse(_message.Message):
     def __init__(self, campaign: _Optional[_Union[_campaign_pb2.Campaign, _Mapping]] = ...) -> None: ...
 
 class ResolveDeadLetterRequest(_message.Message):
-    __slots__ = ("id", "kind", "ticket", "reason", "dry_run")
+    __slots__ = ("id", "kind", "ticket", "reason", "dry_run", "force")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: ResolutionKind
     ticket: str
     reason: str
     dry_run: bool
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ResolutionKind, str]] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    force: bool
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ResolutionKind, str]] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ..., force: _Optional[bool] = ...) -> None: ...
 
 class ResolveDeadLetterResponse(_message.Message):
     __slots__ = ("dead_letter",)

@@ -79,7 +79,8 @@ class DeadLetterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResolveDeadLetter(self, request, context):
-        """Says what became of the host; ends its charge unless the host is still dead.
+        """Says what became of the host; ends its charge unless the host is still dead. Asked again with another kind, it
+        corrects what was said before.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -134,12 +134,14 @@ class ListHostsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., selector: _Optional[_Union[_campaign_pb2.Selector, _Mapping]] = ..., states: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListHostsResponse(_message.Message):
-    __slots__ = ("hosts", "next_page_token")
+    __slots__ = ("hosts", "next_page_token", "as_of")
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     hosts: _containers.RepeatedCompositeFieldContainer[Host]
     next_page_token: str
-    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class GetHostRequest(_message.Message):
     __slots__ = ("host",)
@@ -153,8 +155,24 @@ class GetHostResponse(_message.Message):
     host: Host
     def __init__(self, host: _Optional[_Union[Host, _Mapping]] = ...) -> None: ...
 
+class HostCause(_message.Message):
+    __slots__ = ("code", "text", "held_by", "since", "next_step", "next_at")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_STEP_FIELD_NUMBER: _ClassVar[int]
+    NEXT_AT_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    text: str
+    held_by: str
+    since: _timestamp_pb2.Timestamp
+    next_step: str
+    next_at: _timestamp_pb2.Timestamp
+    def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ..., held_by: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_step: _Optional[str] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class HostWhy(_message.Message):
-    __slots__ = ("host", "host_id", "state", "verdict", "boot_id", "waiting_for", "code", "held_by", "since", "next_step", "next_at", "charged_to", "campaign_id", "task_state", "as_of")
+    __slots__ = ("host", "host_id", "state", "verdict", "boot_id", "waiting_for", "code", "held_by", "since", "next_step", "next_at", "charged_to", "campaign_id", "task_state", "as_of", "causes")
     HOST_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -170,6 +188,7 @@ class HostWhy(_message.Message):
     CAMPAIGN_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_STATE_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    CAUSES_FIELD_NUMBER: _ClassVar[int]
     host: str
     host_id: str
     state: str
@@ -185,7 +204,8 @@ class HostWhy(_message.Message):
     campaign_id: str
     task_state: _work_pb2.TaskState
     as_of: _timestamp_pb2.Timestamp
-    def __init__(self, host: _Optional[str] = ..., host_id: _Optional[str] = ..., state: _Optional[str] = ..., verdict: _Optional[_Union[_work_pb2.Verdict, str]] = ..., boot_id: _Optional[str] = ..., waiting_for: _Optional[str] = ..., code: _Optional[str] = ..., held_by: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_step: _Optional[str] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., charged_to: _Optional[_Iterable[str]] = ..., campaign_id: _Optional[str] = ..., task_state: _Optional[_Union[_work_pb2.TaskState, str]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    causes: _containers.RepeatedCompositeFieldContainer[HostCause]
+    def __init__(self, host: _Optional[str] = ..., host_id: _Optional[str] = ..., state: _Optional[str] = ..., verdict: _Optional[_Union[_work_pb2.Verdict, str]] = ..., boot_id: _Optional[str] = ..., waiting_for: _Optional[str] = ..., code: _Optional[str] = ..., held_by: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_step: _Optional[str] = ..., next_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., charged_to: _Optional[_Iterable[str]] = ..., campaign_id: _Optional[str] = ..., task_state: _Optional[_Union[_work_pb2.TaskState, str]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., causes: _Optional[_Iterable[_Union[HostCause, _Mapping]]] = ...) -> None: ...
 
 class ExplainHostRequest(_message.Message):
     __slots__ = ("host",)
@@ -200,20 +220,24 @@ class ExplainHostResponse(_message.Message):
     def __init__(self, why: _Optional[_Union[HostWhy, _Mapping]] = ...) -> None: ...
 
 class DrainHostsRequest(_message.Message):
-    __slots__ = ("selector", "reason", "dry_run")
+    __slots__ = ("selector", "reason", "dry_run", "force")
     SELECTOR_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
     selector: _campaign_pb2.Selector
     reason: str
     dry_run: bool
-    def __init__(self, selector: _Optional[_Union[_campaign_pb2.Selector, _Mapping]] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    force: bool
+    def __init__(self, selector: _Optional[_Union[_campaign_pb2.Selector, _Mapping]] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ..., force: _Optional[bool] = ...) -> None: ...
 
 class DrainHostsResponse(_message.Message):
-    __slots__ = ("hosts",)
+    __slots__ = ("hosts", "over_budget")
     HOSTS_FIELD_NUMBER: _ClassVar[int]
+    OVER_BUDGET_FIELD_NUMBER: _ClassVar[int]
     hosts: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, hosts: _Optional[_Iterable[str]] = ...) -> None: ...
+    over_budget: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hosts: _Optional[_Iterable[str]] = ..., over_budget: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UndrainHostsRequest(_message.Message):
     __slots__ = ("selector", "reason", "dry_run")
@@ -232,12 +256,16 @@ class UndrainHostsResponse(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class NoteHostRequest(_message.Message):
-    __slots__ = ("host", "note")
+    __slots__ = ("host", "note", "reason", "dry_run")
     HOST_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     host: str
     note: str
-    def __init__(self, host: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+    reason: str
+    dry_run: bool
+    def __init__(self, host: _Optional[str] = ..., note: _Optional[str] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class NoteHostResponse(_message.Message):
     __slots__ = ("host",)
@@ -258,10 +286,12 @@ class RetireHostRequest(_message.Message):
     def __init__(self, host: _Optional[str] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class RetireHostResponse(_message.Message):
-    __slots__ = ("host",)
+    __slots__ = ("host", "consequence")
     HOST_FIELD_NUMBER: _ClassVar[int]
+    CONSEQUENCE_FIELD_NUMBER: _ClassVar[int]
     host: Host
-    def __init__(self, host: _Optional[_Union[Host, _Mapping]] = ...) -> None: ...
+    consequence: str
+    def __init__(self, host: _Optional[_Union[Host, _Mapping]] = ..., consequence: _Optional[str] = ...) -> None: ...
 
 class RebindHostRequest(_message.Message):
     __slots__ = ("host", "serial", "bmc", "reason", "dry_run")
@@ -302,18 +332,20 @@ class RemoveHostResponse(_message.Message):
     def __init__(self, host_id: _Optional[str] = ..., consequence: _Optional[str] = ...) -> None: ...
 
 class ImportInventoryRequest(_message.Message):
-    __slots__ = ("content", "format", "dry_run", "remove_missing", "reason")
+    __slots__ = ("content", "format", "dry_run", "remove_missing", "reason", "expect_removed")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     REMOVE_MISSING_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    EXPECT_REMOVED_FIELD_NUMBER: _ClassVar[int]
     content: bytes
     format: str
     dry_run: bool
     remove_missing: bool
     reason: str
-    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., dry_run: _Optional[bool] = ..., remove_missing: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+    expect_removed: int
+    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., dry_run: _Optional[bool] = ..., remove_missing: _Optional[bool] = ..., reason: _Optional[str] = ..., expect_removed: _Optional[int] = ...) -> None: ...
 
 class InventoryChange(_message.Message):
     __slots__ = ("kind", "host_id", "name", "fields")
@@ -328,17 +360,27 @@ class InventoryChange(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., host_id: _Optional[str] = ..., name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportInventoryResponse(_message.Message):
-    __slots__ = ("changes", "unchanged", "applied")
+    __slots__ = ("changes", "unchanged", "applied", "added", "changed", "removed", "fleet", "needs_count")
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
+    ADDED_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    FLEET_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_COUNT_FIELD_NUMBER: _ClassVar[int]
     changes: _containers.RepeatedCompositeFieldContainer[InventoryChange]
     unchanged: int
     applied: bool
-    def __init__(self, changes: _Optional[_Iterable[_Union[InventoryChange, _Mapping]]] = ..., unchanged: _Optional[int] = ..., applied: _Optional[bool] = ...) -> None: ...
+    added: int
+    changed: int
+    removed: int
+    fleet: int
+    needs_count: bool
+    def __init__(self, changes: _Optional[_Iterable[_Union[InventoryChange, _Mapping]]] = ..., unchanged: _Optional[int] = ..., applied: _Optional[bool] = ..., added: _Optional[int] = ..., changed: _Optional[int] = ..., removed: _Optional[int] = ..., fleet: _Optional[int] = ..., needs_count: _Optional[bool] = ...) -> None: ...
 
 class ProbeBmcRequest(_message.Message):
-    __slots__ = ("host", "verb")
+    __slots__ = ("host", "verb", "reason")
     class Verb(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         VERB_UNSPECIFIED: _ClassVar[ProbeBmcRequest.Verb]
@@ -353,9 +395,11 @@ class ProbeBmcRequest(_message.Message):
     VERB_VERIFY_SERIAL: ProbeBmcRequest.Verb
     HOST_FIELD_NUMBER: _ClassVar[int]
     VERB_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     host: str
     verb: ProbeBmcRequest.Verb
-    def __init__(self, host: _Optional[str] = ..., verb: _Optional[_Union[ProbeBmcRequest.Verb, str]] = ...) -> None: ...
+    reason: str
+    def __init__(self, host: _Optional[str] = ..., verb: _Optional[_Union[ProbeBmcRequest.Verb, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ProbeBmcResponse(_message.Message):
     __slots__ = ("power", "conditions", "fault", "text", "at", "bmc_seen")
@@ -418,12 +462,14 @@ class ListDomainsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class ListDomainsResponse(_message.Message):
-    __slots__ = ("domains", "next_page_token")
+    __slots__ = ("domains", "next_page_token", "as_of")
     DOMAINS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     domains: _containers.RepeatedCompositeFieldContainer[Domain]
     next_page_token: str
-    def __init__(self, domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class GetDomainRequest(_message.Message):
     __slots__ = ("name",)
@@ -476,24 +522,28 @@ class Hold(_message.Message):
     def __init__(self, id: _Optional[str] = ..., host_id: _Optional[str] = ..., host: _Optional[str] = ..., kind: _Optional[_Union[HoldKind, str]] = ..., reason: _Optional[str] = ..., owner: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AddHoldRequest(_message.Message):
-    __slots__ = ("selector", "kind", "reason", "until", "dry_run")
+    __slots__ = ("selector", "kind", "reason", "until", "dry_run", "key")
     SELECTOR_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     selector: _campaign_pb2.Selector
     kind: HoldKind
     reason: str
     until: _timestamp_pb2.Timestamp
     dry_run: bool
-    def __init__(self, selector: _Optional[_Union[_campaign_pb2.Selector, _Mapping]] = ..., kind: _Optional[_Union[HoldKind, str]] = ..., reason: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    key: str
+    def __init__(self, selector: _Optional[_Union[_campaign_pb2.Selector, _Mapping]] = ..., kind: _Optional[_Union[HoldKind, str]] = ..., reason: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., dry_run: _Optional[bool] = ..., key: _Optional[str] = ...) -> None: ...
 
 class AddHoldResponse(_message.Message):
-    __slots__ = ("holds",)
+    __slots__ = ("holds", "repeated_key")
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_KEY_FIELD_NUMBER: _ClassVar[int]
     holds: _containers.RepeatedCompositeFieldContainer[Hold]
-    def __init__(self, holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ...) -> None: ...
+    repeated_key: bool
+    def __init__(self, holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ..., repeated_key: _Optional[bool] = ...) -> None: ...
 
 class ListHoldsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
@@ -504,12 +554,14 @@ class ListHoldsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListHoldsResponse(_message.Message):
-    __slots__ = ("holds", "next_page_token")
+    __slots__ = ("holds", "next_page_token", "as_of")
     HOLDS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     holds: _containers.RepeatedCompositeFieldContainer[Hold]
     next_page_token: str
-    def __init__(self, holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    def __init__(self, holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RemoveHoldRequest(_message.Message):
     __slots__ = ("id", "reason", "dry_run")
@@ -550,7 +602,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("coordinator", "leader", "leader_address", "leader_since", "store_unavailable_since", "store_problem", "hosts", "hosts_heard", "campaigns_running", "dead_letters_open", "brakes", "now", "version", "leaderless_since", "leader_problem", "next_step")
+    __slots__ = ("coordinator", "leader", "leader_address", "leader_since", "store_unavailable_since", "store_problem", "hosts", "hosts_heard", "campaigns_running", "dead_letters_open", "brakes", "now", "version", "leaderless_since", "leader_problem", "next_step", "hosts_dead", "hosts_out_of_service")
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -567,6 +619,8 @@ class GetStatusResponse(_message.Message):
     LEADERLESS_SINCE_FIELD_NUMBER: _ClassVar[int]
     LEADER_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     NEXT_STEP_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_DEAD_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_OUT_OF_SERVICE_FIELD_NUMBER: _ClassVar[int]
     coordinator: str
     leader: str
     leader_address: str
@@ -583,4 +637,6 @@ class GetStatusResponse(_message.Message):
     leaderless_since: _timestamp_pb2.Timestamp
     leader_problem: str
     next_step: str
-    def __init__(self, coordinator: _Optional[str] = ..., leader: _Optional[str] = ..., leader_address: _Optional[str] = ..., leader_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_unavailable_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ..., hosts: _Optional[int] = ..., hosts_heard: _Optional[int] = ..., campaigns_running: _Optional[int] = ..., dead_letters_open: _Optional[int] = ..., brakes: _Optional[_Iterable[str]] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., leaderless_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., leader_problem: _Optional[str] = ..., next_step: _Optional[str] = ...) -> None: ...
+    hosts_dead: int
+    hosts_out_of_service: int
+    def __init__(self, coordinator: _Optional[str] = ..., leader: _Optional[str] = ..., leader_address: _Optional[str] = ..., leader_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_unavailable_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ..., hosts: _Optional[int] = ..., hosts_heard: _Optional[int] = ..., campaigns_running: _Optional[int] = ..., dead_letters_open: _Optional[int] = ..., brakes: _Optional[_Iterable[str]] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., leaderless_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., leader_problem: _Optional[str] = ..., next_step: _Optional[str] = ..., hosts_dead: _Optional[int] = ..., hosts_out_of_service: _Optional[int] = ...) -> None: ...
