@@ -29,6 +29,9 @@ SECRET = "(not shown)"  # noqa: S105 - what is shown in place of one
 
 _SERIAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ./_:+-]{0,62}[A-Za-z0-9])?")
 _REFERENCE = re.compile(r"file:/[A-Za-z0-9._/@+-]{1,255}|env:[A-Za-z_][A-Za-z0-9_]{0,127}")
+_BMC_URL = re.compile(
+    r"(?P<protocol>ipmi|redfish)://(?P<address>\[[0-9A-Fa-f:.]+\]|[^\[\]/@:\s]+)(:(?P<port>[0-9]+))?/?"
+)
 _PLACEHOLDER = re.compile(
     r"to be filled by o\.?e\.?m\.?|default string|system serial number|not specified|not applicable|not available"
     r"|none|null|n/?a|unknown|empty|(?P<same>.)(?P=same)*|0?123456789?0?",
@@ -102,7 +105,7 @@ def _read(key: str, cell: Cell, fields: dict[str, Any]) -> None:
         if dot:
             _read_bmc(inner, cell, given)
         elif cell.texts:
-            raise _bad(cell.line, "bmc", SECRET, "is not a set of fields", "give bmc.address and bmc.credentials")
+            _read_bmc_url(cell, given)
     elif key == "feeds":
         fields["feeds"] = _feeds(cell)
     elif key in _CHECKS:
@@ -121,7 +124,23 @@ def _read_bmc(inner: str, cell: Cell, given: dict[str, Any]) -> None:
         raise _bad(cell.line, key, SECRET, "is no field of a BMC", fix)
     text = _checked(key, cell, _BMC_CHECKS[inner])
     if text:
-        given[inner] = int(text) if inner == "port" else text
+        _give(cell, given, inner, int(text) if inner == "port" else text)
+
+
+def _read_bmc_url(cell: Cell, given: dict[str, Any]) -> None:
+    """The short form, `ipmi://10.0.3.1:623`; it holds no credentials, so a text that is not quite it is not shown."""
+    found = _BMC_URL.fullmatch(cell.texts[0]) if len(cell.texts) == 1 else None
+    if found is None or _address(address := found["address"].strip("[]")) or _port(found["port"] or "1"):
+        reason = "is neither a set of fields nor ipmi://ADDRESS[:PORT] or redfish://ADDRESS[:PORT]"
+        raise _bad(cell.line, "bmc", SECRET, reason, "give bmc.address and bmc.credentials")
+    port = int(found["port"] or DEFAULT_PORTS[found["protocol"]])
+    for inner, value in (("protocol", found["protocol"]), ("address", address), ("port", port)):
+        _give(cell, given, inner, value)
+
+
+def _give(cell: Cell, given: dict[str, Any], inner: str, value: int | str) -> None:
+    if given.setdefault(inner, value) != value:
+        raise _bad(cell.line, f"bmc.{inner}", value, f"is not what bmc says, {given[inner]}", "keep one of them")
 
 
 def _read_label(name: str, cell: Cell, labels: dict[str, str]) -> None:

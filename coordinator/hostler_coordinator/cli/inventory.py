@@ -14,6 +14,7 @@ from hostler_contract.views import Host, InventoryChange
 from hostler_coordinator.cli import api, flags
 from hostler_coordinator.cli.errors import usage
 from hostler_coordinator.cli.host_screens import host_screen
+from hostler_coordinator.cli.new_domains import told, unknown_domains
 from hostler_coordinator.cli.run import Run, is_interactive
 from hostler_coordinator.cli.selecting import read_bounded
 from hostler_coordinator.cli.submitting import lines_of
@@ -150,7 +151,17 @@ def import_verb(
     yes: flags.Yes = False,
     dry_run: flags.DryRun = False,
 ) -> None:
-    """Bring hosts, domains and BMCs in from a file: the difference is shown first, then asked about."""
+    """Bring hosts, domains and BMCs in from a file: the difference is shown first, then asked about.
+
+    Hosts are matched by id, else by serial; what the file leaves out stays as it is. Every field: docs/inventory.md.
+
+    \b
+    hosts:
+    - {id: h-gpu-001, name: gpu-001, serial: SN-0001,
+       fabric: ib-a, rack: r07, feeds: [a1, b1], site: fra1,
+       bmc: redfish://10.0.3.1, bmc.serial: SN-0001,
+       bmc.credentials: "file:/etc/hostler/bmc/r07"}
+    """  # noqa: D301 - the backspace keeps the lines as they are
     kind = format or ("csv" if file.lower().endswith(".csv") else "yaml")
     if kind not in {"yaml", "csv"}:
         raise usage(f"format {kind!r} is neither yaml nor csv", flag="--format")
@@ -159,21 +170,23 @@ def import_verb(
         content=content, format=kind, dry_run=True, remove_missing=remove_missing, reason=reason
     )
     answer = run.call(api.IMPORT_INVENTORY, request)
+    new = unknown_domains(run, _changes(answer))
     if not dry_run and any(item.kind != "unchanged" for item in answer.changes):
         if not yes:
-            run.output.aside(_diff(run, _changes(answer), answer.unchanged))
+            run.output.aside(_diff(run, _changes(answer), answer.unchanged, new))
         run.confirm("Apply these changes?", yes=yes, action="import")
         request.dry_run = False
         answer = run.call(api.IMPORT_INVENTORY, request)
     changes = _changes(answer)
     document = {
         "changes": [item.model_dump(mode="json") for item in changes],
+        "new_domains": new,
         "unchanged": answer.unchanged,
         "applied": answer.applied,
     }
     end = ["applied" if answer.applied else "nothing was changed"]
     run.output.show(
-        document, [item.name for item in changes], lambda: lines_of(_diff(run, changes, answer.unchanged), end)
+        document, [item.name for item in changes], lambda: lines_of(_diff(run, changes, answer.unchanged, new), end)
     )
 
 
@@ -181,7 +194,8 @@ def _changes(answer: pb.ImportInventoryResponse) -> list[InventoryChange]:
     return [codec.from_message(InventoryChange, item) for item in answer.changes]
 
 
-def _diff(run: Run, changes: Sequence[InventoryChange], unchanged: int) -> Iterable[str]:
+def _diff(run: Run, changes: Sequence[InventoryChange], unchanged: int, new: Sequence[str]) -> Iterable[str]:
     rows = [(item.kind, item.name, item.host_id, "; ".join(item.fields)) for item in changes]
     yield from run.output.table(CHANGE_COLUMNS, rows, empty="no difference")
     yield f"{unchanged} unchanged"
+    yield from told(new, run.output.width)

@@ -114,6 +114,8 @@ def walk(command: Any, words: tuple[str, ...] = ("hostler",)) -> list[tuple[tupl
 def _commands() -> Iterator[str]:
     for words, command in walk(typer.main.get_command(app)):
         text, _, example = (command.help or "").partition("\b\nExample:\n")
+        text, kept, lines = text.partition("\b\n")
+        text = f"{text}```yaml\n{lines.strip()}\n```" if kept else text
         arguments = [option for option in command.params if option.param_type_name == "argument"]
         yield f"\n### {' '.join(words)}\n\n{text.strip()}\n\n"
         yield "```sh\n" + "".join(f"{line.strip()}\n" for line in example.strip().splitlines()) + "```\n"

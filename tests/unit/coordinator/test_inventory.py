@@ -141,7 +141,10 @@ def test_clashes_with_known_hosts(content: bytes, field: str, says: str) -> None
         ("name: {a: b}", "name", "not a text"),
         ("bmc: {protocol: ssh}", "bmc.protocol", "no BMC protocol"),
         ("bmc: {port: 65536}", "bmc.port", "no port"),
-        ("bmc: admin", "bmc", "not a set of fields"),
+        ("bmc: admin", "bmc", "neither a set of fields nor ipmi://"),
+        ("bmc: ipmi://", "bmc", "neither a set of fields"),
+        ("bmc: ipmi://10.0.0.1:0", "bmc", "neither a set of fields"),
+        ("bmc: 'http://10.0.0.1'", "bmc", "neither a set of fields"),
         ("labels: {'b@d': x}", "labels.b@d", "no label key"),
         ("labels: {rack: x}", "labels.rack", "hides"),
         ("labels: {ok: 'a$'}", "labels.ok", "odd characters"),
@@ -167,6 +170,8 @@ def test_bad_fields_name_line_field_and_fix(fields: str, field: str, says: str) 
         "bmc: {address: 'root:hunter2@10.0.0.1'}",
         "bmc: {credentials: 'file:/a/../hunter2'}",
         "bmc: hunter2",
+        "bmc: ipmi://root:hunter2@10.0.0.1",
+        "bmc: ipmi://10.0.0.1/hunter2",
     ],
 )
 def test_secrets_are_refused_and_never_repeated(line: str) -> None:
