@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hostler_contract.views import AuditEntry, ChargeHolder, DeadLetter, Domain, HostWhy, Task
+from hostler_contract.views import AuditEntry, ChargeHolder, DeadLetter, Domain, HostWhy, InventoryChange, Task
 from hostler_contract.work import DeadLetterState, Evidence, EvidenceKind, TaskState
+from hostler_coordinator.cli.new_domains import named, told
 from unit.cli import stand_in
 from unit.cli.conftest import Cli
 
@@ -211,14 +212,31 @@ def test_dead_letters_are_shown_retried_and_resolved(cli: Cli, fleet: stand_in.F
     assert cli("deadletter", "list").out == "no dead letters\n"
 
 
-def test_a_host_called_fixed_that_is_not_back_is_warned_of(cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter) -> None:
-    why = HostWhy(host=letter.host, host_id="h-1", state="dead", as_of=1.0)
-    fleet.whys[letter.host] = why.model_copy(update={"state": "dead", "next_step": "look at the host"})
-    done = cli("deadletter", "resolve", letter.id, "--as", "fixed", "--dry-run")
+def test_a_host_called_fixed_by_force_that_is_not_back_is_warned_of(
+    cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter
+) -> None:
+    assert cli("deadletter", "resolve", letter.id, "--as", "fixed", "--force").status == 2
+    why = HostWhy(host=letter.host, host_id="h-1", state="dead", next_step="look at the host", as_of=1.0)
+    fleet.whys[letter.host] = why
+    forced = ("deadletter", "resolve", letter.id, "--as", "fixed", "--force", "--reason", "reseated")
+    done = cli(*forced, "--dry-run")
     assert (done.status, "dead all the same" in done.err) == (0, True)
+    assert fleet.asked_of("ResolveDeadLetter")[-1].force
     fleet.whys[letter.host] = why.model_copy(update={"state": "up"})
-    done = cli("deadletter", "resolve", letter.id, "--as", "fixed", "--reason", "reseated")
+    done = cli(*forced)
     assert (done.status, "all the same" in done.err) == (0, False)
+
+
+def test_another_try_of_a_closed_letter_says_what_to_do_instead(
+    cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter
+) -> None:
+    assert cli("deadletter", "resolve", letter.id, "--as", "fixed", "--reason", "reseated").status == 0
+    done = cli("task", "retry", letter.campaign_id, letter.host)
+    assert done.status == 4
+    assert "was resolved as fixed by alice" in done.err
+    assert f"hostler host reboot {letter.host}" in done.err
+    assert cli("deadletter", "resolve", letter.id, "--as", "rma", "--ticket", "RMA-1").status == 0
+    assert f"hostler host rebind {letter.host}" in cli("task", "retry", letter.campaign_id, letter.host).err
 
 
 def test_tasks_are_listed_shown_and_retried(cli: Cli, fleet: stand_in.Fleet, letter: DeadLetter) -> None:
@@ -274,3 +292,23 @@ def test_status_says_when_the_store_is_away(cli: Cli, fleet: stand_in.Fleet) -> 
     said = cli("status").out
     assert "UNAVAILABLE since 20" in said
     assert "(for 30 s): no quorum; nothing is started" in said
+
+
+def test_an_import_names_the_domains_that_are_new(cli: Cli, fleet: stand_in.Fleet, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("hosts: []")
+    shown = cli("host", "import", str(file), "--dry-run")
+    assert "new domains, each with a limit of 1: rack/r2" in shown.out
+    assert "hostler domain set-budget rack/r2 5%" in shown.out
+    fleet.domains["rack/r2"] = Domain(name="rack/r2", kind="rack", enrolled=8, charged=0, limit=1, limit_from="default")
+    assert cli("host", "import", str(file), "--dry-run", "-o", "json").json()["new_domains"] == []
+    assert list(told(["site/x", "rack/r9"], None))[:2] == [
+        "new site: site/x",
+        "new domains, each with a limit of 1: rack/r9",
+    ]
+
+
+def test_domains_are_read_from_what_was_added_and_what_changed() -> None:
+    fields = ("fabric: ib-c", "feeds: a1 -> a1;b9", "site: fra1 -> (none)", "model: rack")
+    change = InventoryChange(kind="added", host_id="h-9", name="gpu-009", fields=fields)
+    assert named([change, change]) == ["fabric/ib-c", "feed/a1", "feed/b9"]
