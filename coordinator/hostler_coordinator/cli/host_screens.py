@@ -99,7 +99,9 @@ def bmc_facts(seen: BmcSeen | None) -> Iterable[tuple[str, str]]:
 def why_sentence(why: HostWhy) -> str:
     """One sentence: state, what it waits for, who holds it, for how long, and what happens next."""
     waiting = why.waiting_for.rstrip(". ").removeprefix("nothing: ")
-    parts = [f"{why.host} is {why.state or 'unknown'}" + (f": {waiting}" if waiting else "")]
+    state = why.state or "unknown"
+    said = waiting if waiting.startswith(f"{state} ") else f"{state}: {waiting}" if waiting else state
+    parts = [f"{why.host} is {said}"]
     if why.held_by and why.held_by not in waiting:
         parts.append(f"held by {why.held_by}")
     if why.since is not None and why.since < why.as_of:

@@ -12,6 +12,7 @@ from hostler_contract.campaigns import CampaignRecord, CampaignState
 from hostler_contract.moments import format_instant
 from hostler_contract.work import OperationKind, RebootMode, TaskState
 from hostler_coordinator.durations import format_duration
+from hostler_coordinator.phrases import counted
 from hostler_coordinator.planner.gates import Room
 from hostler_coordinator.planner.starts import why_not
 from hostler_coordinator.service.submission import plan_token
@@ -213,18 +214,18 @@ def _notes(world: World, resolved: Resolved, blocked: Sequence[V.PlannedBlocked]
         )
     hosts = resolved.hosts
     if resolved.retired:
-        yield f"{len(resolved.retired)} retired hosts left out: {_named(resolved.retired)}"
+        yield f"{counted(len(resolved.retired), 'retired host')} left out: {_named(resolved.retired)}"
     unseen = [host for host in hosts if host.boot_id is None and not world.heard(host.id)]
     if unseen:
-        yield f"{len(unseen)} hosts have never been seen: {_named(unseen)}"
+        yield f"never seen, {counted(len(unseen), 'host')}: {_named(unseen)}"
     no_bmc = [host for host in hosts if host.bmc is None or not host.bmc.address]
     if no_bmc:
         ordered = resolved.request.mode is RebootMode.HARD or resolved.request.operation is not OperationKind.REBOOT
-        need = "which this needs" if ordered else "so they cannot be rescued"
-        yield f"{len(no_bmc)} hosts have no BMC, {need}: {_named(no_bmc)}"
+        need = "which this needs" if ordered else "so that no rescue is possible"
+        yield f"without a BMC, {need}, {counted(len(no_bmc), 'host')}: {_named(no_bmc)}"
     charged = [host for host in hosts if world.state.charge(host.id) is not None]
     if charged:
-        yield f"{len(charged)} hosts are out of service already: {_named(charged)}"
+        yield f"out of service already, {counted(len(charged), 'host')}: {_named(charged)}"
     for host in [host for host in hosts if host.flags][:MOST_WAVE_HOSTS]:
         yield f"{host.name}: identity in doubt: {'; '.join(host.flags)}"
 

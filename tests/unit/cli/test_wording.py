@@ -130,6 +130,8 @@ def test_the_power_state_is_not_said_twice(cli: Cli) -> None:
 def test_nothing_is_what_no_host_waits_for() -> None:
     why = HostWhy(host="gpu-001", host_id="h-1", state="up", waiting_for="nothing: no work waits", as_of=1.0)
     assert why_sentence(why) == "gpu-001 is up: no work waits."
+    held = why.model_copy(update={"state": "held", "waiting_for": "held by bob (hands off): a link"})
+    assert why_sentence(held) == "gpu-001 is held by bob (hands off): a link."
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

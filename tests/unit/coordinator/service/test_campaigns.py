@@ -321,7 +321,7 @@ async def test_a_plan_shows_waves_peaks_limits_with_rounding_time_and_what_would
     assert "5% of 61" in fabric.rounding
     assert [(blocked.host, blocked.code) for blocked in plan.blocked] == [("a-002", "held")]
     assert "memory test" in plan.blocked[0].why
-    assert any("b-001" in note and "no BMC" in note for note in plan.notes)
+    assert any("b-001" in note and "BMC" in note for note in plan.notes)
     assert plan.needs_count
     # one wave of 1, then six waves of 10 hosts (the last of 11 begins a seventh), 3 at once: 1 + 6 * 4 + 1 rounds
     assert plan.expected_duration_s == pytest.approx(26 * 300.0)
