@@ -54,6 +54,10 @@ standard output is exactly one JSON document, or one per line for streams (`camp
 field names of the API; moments are RFC 3339 in UTC, lists are arrays. Warnings go to standard error; questions,
 progress and hints go there too, and only to a terminal. Ages are counted from the coordinator's clock.
 
+Tables fit the terminal: a column that has no room beside the others goes below its row, as `title: value`, and none is
+left out. `-o wide` adds columns. Where standard output is no terminal, every row and every sentence is one line.
+Whatever is wrong with a command line is told at once, before anything is asked of a coordinator.
+
 An error is `{"error": {"code", "message", "fields": [{"field", "message"}], "holder", "fix"}}`, with `reason` (a stable
 code), `since` and more where the coordinator says so. `message` says what happened, `fix` what to do next. When no
 coordinator answers, `endpoints` lists what each of them said, and `transport` keeps the transport's own words.
@@ -64,7 +68,7 @@ coordinator answers, `endpoints` lists what each of them said, and `transport` k
 | 1 | the work ended badly: `--wait` or `watch` on a campaign that did not end as succeeded |
 | 2 | wrong usage |
 | 3 | not found |
-| 4 | refused: conflict, precondition, hold, permission, or a person said no |
+| 4 | refused: conflict, precondition, hold, permission, a BMC that refuses the password, or a person said no |
 | 5 | unavailable, or no answer in time |
 | 130 | interrupted; the campaign goes on |
 | 141 | the reader of a pipe has gone |

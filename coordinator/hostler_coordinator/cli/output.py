@@ -71,7 +71,7 @@ class Output:
         if self.format is Format.JSON:
             self.line(dump_json(plain(document)))
         elif self.format is Format.YAML:
-            sys.stdout.write(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=is_utf8(sys.stdout)))
+            sys.stdout.write(dump_yaml(plain(document)))
         elif self.format is Format.NAME:
             self.lines(names)
         else:
@@ -94,7 +94,7 @@ class Output:
     def record(self, document: BaseModel) -> None:
         """Write one document of a stream and let it go at once: JSON on one line, YAML after `---`."""
         if self.format is Format.YAML:
-            sys.stdout.write("---\n" + yaml.safe_dump(plain(document), sort_keys=False))
+            sys.stdout.write("---\n" + dump_yaml(plain(document)))
         else:
             self.line(dump_json(plain(document)))
         sys.stdout.flush()
@@ -129,6 +129,12 @@ class Output:
 def dump_json(value: Any) -> str:
     """One line of JSON, in ASCII where standard output is not UTF-8."""
     return json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), separators=(", ", ": "))
+
+
+def dump_yaml(value: Any) -> str:
+    """YAML with each text on one line, in ASCII where standard output is not UTF-8."""
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=is_utf8(sys.stdout), width=UNWRAPPED_COLUMNS)
+    return text
 
 
 def is_utf8(stream: IO[str]) -> bool:

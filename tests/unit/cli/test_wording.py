@@ -170,6 +170,12 @@ def test_a_rich_screen_is_not_wrapped_in_a_pipe(capsys: pytest.CaptureFixture[st
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_yaml_is_not_wrapped_either(cli: Cli, fleet: stand_in.Fleet) -> None:
+    note = "word " * 100 + "end"
+    fleet.hosts["gpu-001"] = stand_in.make_host(1, note=note)
+    assert f"note: {note}\n" in cli("host", "show", "gpu-001", "-o", "yaml").out
+
+
 @pytest.mark.parametrize("words", ["", "campaign", "dev", "demo", "dev up", "dev fault", "dev status", "dev down"])
 def test_h_is_help_everywhere(bare_cli: Cli, words: str) -> None:
     done = bare_cli(*words.split(), "-h")
