@@ -187,14 +187,14 @@ def campaign_waits(world: World, plan: Plan, campaign: CampaignRecord) -> Why | 
 
     `plan` is the newest turn's. Hosts that wait for a person are named, whatever else is going on (field case D05).
     """
-    letters = _open_letters(world, campaign)
+    letters = open_letters(world, campaign)
     if campaign.state in ENDED:
         return _left_behind(world, letters) if letters else None
     why = _goes_on(world, plan, campaign)
     return _beside_letters(world, why, letters) if letters else why
 
 
-def _open_letters(world: World, campaign: CampaignRecord) -> list[DeadLetterRecord]:
+def open_letters(world: World, campaign: CampaignRecord) -> list[DeadLetterRecord]:
     """Those of a campaign that nobody has dealt with, the oldest first."""
     counts = {state.value: count for state, count in world.state.counts(campaign.id).items()}
     if not (campaign.summary or counts).get(TaskState.DEAD_LETTER.value):

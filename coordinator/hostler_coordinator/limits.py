@@ -17,6 +17,7 @@ from hostler_coordinator.waves import wave_sizes
 from hostler_coordinator.windows import parse_windows
 
 KINDS = ("fabric", "rack", "feed", "site")
+_NARROW = {kind: place for place, kind in enumerate(KINDS)}
 TOTAL = "total"
 DEFAULT_ATTEMPTS = 2
 MOST_ATTEMPTS = 10
@@ -117,6 +118,11 @@ def budget_count(domain: str, enrolled: int, budget: Budget) -> tuple[int, str]:
     if budget.percent is not None:
         return percentage(budget.percent, domain).of(enrolled, "enrolled hosts")
     return budget.count or 0, ""
+
+
+def narrow_first(domain: str) -> tuple[int, str]:
+    """Order of domains: fabrics, racks, feeds, sites, then what belongs to no kind."""
+    return _NARROW.get(domain.partition("/")[0], len(KINDS)), domain
 
 
 def parse_budget(text: str, field: str = "budget") -> Budget | None:

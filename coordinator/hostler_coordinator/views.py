@@ -11,7 +11,7 @@ from hostler_contract.work import TERMINAL, DeadLetterState, PowerVerb, TaskStat
 from hostler_coordinator import ledger
 from hostler_coordinator.bmc_memory import facts_of, soft_off_broken
 from hostler_coordinator.causes import as_one
-from hostler_coordinator.explain import campaign_waits, task_why
+from hostler_coordinator.explain import campaign_waits, open_letters, task_why
 from hostler_coordinator.lifecycle import CHARGED
 from hostler_coordinator.limits import EffectiveLimit, format_budget
 from hostler_coordinator.planner.actions import Why
@@ -101,6 +101,7 @@ def campaign(world: World, plan: Plan, record: CampaignRecord, *, whole: bool = 
         window_closes_at=window.closes_at if window else None,
         as_of=world.now,
         held_by=why.held_by if why else "",
+        dead_letters_open=len(open_letters(world, record)),
     )
 
 
@@ -373,10 +374,30 @@ def limit_of(world: World, name: str, campaign_limits: Mapping[str, int]) -> Eff
     return EffectiveLimit(limit, source, rounding)
 
 
+def limit_now(world: World, name: str) -> EffectiveLimit:
+    """What holds in a domain now, and by whom: its budget; else the largest limit of the campaigns at work there.
+
+    Without either it is the default of one, which is no budget: it holds for a campaign that gives no limit itself.
+    """
+    own = limit_of(world, name, {})
+    if own.from_ == "budget":
+        return own
+    members = world.state.members(name)
+    given = [
+        (one.limits.domains[name], one.id)
+        for one in world.state.open_campaigns.values()
+        if name in one.limits.domains and not members.isdisjoint(world.state.target_set(one.id))
+    ]
+    if not given:
+        return own
+    limit, campaign_id = max(given)
+    return EffectiveLimit(limit, f"campaign {campaign_id}", "")
+
+
 def domain(world: World, brakes: Mapping[str, Brake], name: str) -> V.Domain:
     """A failure domain with its holders, the oldest first."""
     record = world.state.ledger(name)
-    limit, source, rounding = limit_of(world, name, {})
+    limit, source, rounding = limit_now(world, name)
     brake = brakes.get(name)
     return V.Domain(
         name=name,
@@ -425,13 +446,20 @@ def dead_letter(world: World, record: DeadLetterRecord) -> V.DeadLetter:
         at=record.at,
         cause=record.cause,
         text=record.text,
-        suggestion=record.suggestion if record.state is DeadLetterState.OPEN else "",
+        suggestion=_letter_step(record),
         evidence=record.evidence,
         state=record.state,
         resolution=record.resolution,
         retried_by=record.retried_by,
         attempts=record.attempts,
     )
+
+
+def _letter_step(record: DeadLetterRecord) -> str:
+    """What is left to do: nothing about one that a person has closed."""
+    if record.state is DeadLetterState.RETRIED:
+        return f"hostler campaign show {record.retried_by}"
+    return record.suggestion if record.state is DeadLetterState.OPEN else ""
 
 
 def audit_entry(record: AuditRecord) -> V.AuditEntry:

@@ -14,7 +14,7 @@ from hostler_contract.views import Campaign, DeadLetter, HostWhy
 from hostler_contract.work import DeadLetterState, ResolutionKind
 from hostler_coordinator.cli import api, flags
 from hostler_coordinator.cli.ages import age_of, moment_of
-from hostler_coordinator.cli.errors import Problem, usage
+from hostler_coordinator.cli.errors import Problem, needed, usage
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.submitting import conclude, lines_of, new_key, show_campaign
 from hostler_coordinator.cli.tables import Column, facts
@@ -162,14 +162,26 @@ def resolve_verb(
     kind: Annotated[ResolutionKind, typer.Option("--as", help="What became of the host.")],
     ticket: Annotated[str, typer.Option("--ticket", metavar="TICKET", help="The ticket.", show_default=False)] = "",
     reason: flags.Reason = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Call a host fixed that is not back; needs --reason.", show_default=False),
+    ] = False,
     dry_run: flags.DryRun = False,
 ) -> None:
-    """Say what became of the host; ends its charge unless the host is still dead."""
+    """Say what became of the host; ends its charge unless the host is still dead.
+
+    A host is fixed when it is heard again. Resolving once more with another kind or ticket corrects the first; the
+    audit keeps both.
+    """
+    if force:
+        needed(reason, "--force calls a host fixed that is not back", "--reason", "add --reason TEXT")
     named = f"RESOLUTION_KIND_{kind.name}"
-    request = pb.ResolveDeadLetterRequest(id=letter, kind=named, ticket=ticket, reason=reason, dry_run=dry_run)
+    request = pb.ResolveDeadLetterRequest(
+        id=letter, kind=named, ticket=ticket, reason=reason, force=force, dry_run=dry_run
+    )
     found = codec.from_message(DeadLetter, run.call(api.RESOLVE_DEAD_LETTER, request).dead_letter)
     _show(run, found, [f"would resolve {found.id} as {kind}" if dry_run else f"resolved {found.id} as {kind}"])
-    if kind is ResolutionKind.FIXED:
+    if kind is ResolutionKind.FIXED and force:
         _warn_unless_back(run, found.host)
 
 

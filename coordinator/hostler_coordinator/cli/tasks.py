@@ -10,7 +10,7 @@ from hostler_contract import codec
 from hostler_contract.pb.hostler.v1 import campaign_pb2 as pb
 from hostler_contract.pb.hostler.v1 import deadletter_pb2
 from hostler_contract.views import DeadLetter, Task
-from hostler_contract.work import DeadLetterState, TaskState
+from hostler_contract.work import DeadLetterState, ResolutionKind, TaskState
 from hostler_coordinator.cli import api, flags
 from hostler_coordinator.cli.campaign_screens import TASK_COLUMNS, task_row, task_screen
 from hostler_coordinator.cli.deadletters import retry
@@ -86,6 +86,18 @@ def retry_verb(
     retry(run, [_letter_of(run, task)], reason=reason, key=key, wait=wait, dry_run=dry_run)
 
 
+def _closed(letter: DeadLetter) -> Problem:
+    """What to do instead about a dead letter that a person has dealt with."""
+    done = letter.resolution
+    if letter.state is DeadLetterState.RETRIED or done is None:
+        text, fix = f"was retried by {letter.retried_by}", f"hostler campaign show {letter.retried_by}"
+    elif done.kind is ResolutionKind.RMA:
+        text, fix = f"was resolved as rma under {done.ticket}", f"hostler host rebind {letter.host}, with its new board"
+    else:
+        text, fix = f"was resolved as {done.kind} by {done.by}", f"hostler host reboot {letter.host}, to begin anew"
+    return Problem("FAILED_PRECONDITION", f"dead letter {letter.id} {text}", fix=fix)
+
+
 def _letter_of(run: Run, task: Task) -> str:
     """Find the open dead letter of a task."""
     request = deadletter_pb2.ListDeadLettersRequest(campaign_id=task.campaign_id)
@@ -93,6 +105,5 @@ def _letter_of(run: Run, task: Task) -> str:
         if letter.host_id == task.host_id:
             if letter.state is DeadLetterState.OPEN:
                 return letter.id
-            done = f" by {letter.retried_by}" if letter.retried_by else ""
-            raise Problem("FAILED_PRECONDITION", f"dead letter {letter.id} was {letter.state}{done}")
+            raise _closed(letter)
     raise Problem("NOT_FOUND", f"task {task.id} has no dead letter", fix="hostler deadletter list")

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hostler_contract.campaigns import CampaignRecord
-    from hostler_contract.domains import Cause
+    from hostler_contract.domains import Cause, Charge
     from hostler_contract.hosts import Hold, HostRecord
     from hostler_contract.work import TaskRecord
     from hostler_coordinator.planner.world import World
+    from hostler_coordinator.state import State
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ class Room:
 
     def _full(self, domain: str, count: int, limit: int) -> Why:
         held = ledger.holders(self.world.state, domain)
-        names = ", ".join(self._holder(charge.host) for charge in held[:3])
+        names = ", ".join(holder(self.world.state, charge) for charge in held[:3])
         more = f" and {len(held) - 3} more" if len(held) > 3 else ""
         return Why(
             "budget-full",
@@ -109,14 +110,15 @@ class Room:
             next_step="starts when one of them is back in service",
         )
 
-    def _holder(self, host: str) -> str:
-        record = self.world.state.hosts.get(host)
-        charge = self.world.state.charge(host)
-        kinds = " and ".join(_said(cause) for cause in charge.causes) if charge else ""
-        return f"{record.name if record else host}: {kinds}"
+
+def holder(state: State, charge: Charge) -> str:
+    """Who fills a place, and why: `gpu-001: campaign c-7f3a`."""
+    record = state.hosts.get(charge.host)
+    return f"{record.name if record else charge.host}: {' and '.join(said(cause) for cause in charge.causes)}"
 
 
-def _said(cause: Cause) -> str:
+def said(cause: Cause) -> str:
+    """One cause of a charge in two or three words."""
     match cause.kind:
         case CauseKind.TASK:
             return f"campaign {cause.ref.split('/', 1)[0]}"

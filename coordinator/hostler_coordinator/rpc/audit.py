@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hostler_contract.codec import to_message
 from hostler_contract.pb.hostler.v1 import audit_pb2 as pb
+from hostler_coordinator.rpc import requests
 
 if TYPE_CHECKING:
     from hostler_coordinator.rpc.services import AuditCalls
@@ -25,7 +26,8 @@ class AuditRpc:
         wanted = self._filter(request.filter)
         read = self._service.newest if request.newest_first else self._service.list
         found, token = await read(request.page_size, request.page_token, wanted)
-        return pb.ListAuditResponse(entries=[to_message(one, pb.AuditEntry) for one in found], next_page_token=token)
+        answer = pb.ListAuditResponse(entries=[to_message(one, pb.AuditEntry) for one in found], next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def export_audit(
         self, _caller: Caller, request: pb.ExportAuditRequest

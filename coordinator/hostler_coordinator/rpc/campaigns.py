@@ -47,9 +47,8 @@ class CampaignRpc:
         """A page of campaigns."""
         states = requests.read(requests.CampaignStates, request).states
         found, token = await self._service.list(request.page_size, request.page_token, states)
-        return pb.ListCampaignsResponse(
-            campaigns=[to_message(one, pb.Campaign) for one in found], next_page_token=token
-        )
+        campaigns = [to_message(one, pb.Campaign) for one in found]
+        return requests.dated(pb.ListCampaignsResponse(campaigns=campaigns, next_page_token=token), self._service)
 
     async def watch_campaign(
         self, _caller: Caller, request: pb.WatchCampaignRequest
@@ -79,7 +78,8 @@ class CampaignRpc:
         found, token = await self._service.list_tasks(
             request.campaign_id, request.page_size, request.page_token, states, request.host
         )
-        return pb.ListTasksResponse(tasks=[to_message(one, pb.Task) for one in found], next_page_token=token)
+        answer = pb.ListTasksResponse(tasks=[to_message(one, pb.Task) for one in found], next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def get_task(self, _caller: Caller, request: pb.GetTaskRequest) -> pb.GetTaskResponse:
         """One task."""

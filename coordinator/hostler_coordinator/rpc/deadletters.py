@@ -28,7 +28,8 @@ class DeadLetterRpc:
         states = requests.read(requests.DeadLetterStates, request).states
         found, token = await self._service.list(request.page_size, request.page_token, states, request.campaign_id)
         letters = [to_message(one, pb.DeadLetter) for one in found]
-        return pb.ListDeadLettersResponse(dead_letters=letters, next_page_token=token)
+        answer = pb.ListDeadLettersResponse(dead_letters=letters, next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def get_dead_letter(self, _caller: Caller, request: pb.GetDeadLetterRequest) -> pb.GetDeadLetterResponse:
         """One dead letter."""
@@ -48,5 +49,7 @@ class DeadLetterRpc:
         kind = requests.read(requests.ResolutionWanted, request).kind
         if kind is None:
             raise BadField("kind", "", "is missing", "say fixed, rma or ignored")
-        letter = await self._service.resolve(caller, request.id, kind, request.ticket, request.reason, request.dry_run)
+        letter = await self._service.resolve(
+            caller, request.id, kind, request.ticket, request.reason, request.dry_run, request.force
+        )
         return pb.ResolveDeadLetterResponse(dead_letter=to_message(letter, pb.DeadLetter))

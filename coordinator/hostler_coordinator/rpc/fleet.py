@@ -26,7 +26,8 @@ class FleetRpc:
         selector = requests.read(requests.MaySelect, request).selector
         states = tuple(request.states)
         found, token = await self._service.list_hosts(request.page_size, request.page_token, selector, states)
-        return pb.ListHostsResponse(hosts=[to_message(one, pb.Host) for one in found], next_page_token=token)
+        answer = pb.ListHostsResponse(hosts=[to_message(one, pb.Host) for one in found], next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def get_host(self, _caller: Caller, request: pb.GetHostRequest) -> pb.GetHostResponse:
         """One host."""
@@ -38,8 +39,8 @@ class FleetRpc:
 
     async def drain_hosts(self, caller: Caller, request: pb.DrainHostsRequest) -> pb.DrainHostsResponse:
         """Mark hosts as drained by a person."""
-        hosts = await self._service.drain(caller, _selector(request), request.reason, request.dry_run)
-        return pb.DrainHostsResponse(hosts=hosts)
+        done = await self._service.drain(caller, _selector(request), request.reason, request.dry_run, request.force)
+        return to_message(done, pb.DrainHostsResponse)
 
     async def undrain_hosts(self, caller: Caller, request: pb.UndrainHostsRequest) -> pb.UndrainHostsResponse:
         """End such marks."""
@@ -48,13 +49,13 @@ class FleetRpc:
 
     async def note_host(self, caller: Caller, request: pb.NoteHostRequest) -> pb.NoteHostResponse:
         """Write a note on a host."""
-        host = await self._service.note(caller, request.host, request.note)
+        host = await self._service.note(caller, request.host, request.note, request.reason, request.dry_run)
         return pb.NoteHostResponse(host=to_message(host, pb.Host))
 
     async def retire_host(self, caller: Caller, request: pb.RetireHostRequest) -> pb.RetireHostResponse:
         """Take a host out of charge and denominator."""
-        host = await self._service.retire(caller, request.host, request.ticket, request.reason, request.dry_run)
-        return pb.RetireHostResponse(host=to_message(host, pb.Host))
+        host, told = await self._service.retire(caller, request.host, request.ticket, request.reason, request.dry_run)
+        return pb.RetireHostResponse(host=to_message(host, pb.Host), consequence=told)
 
     async def rebind_host(self, caller: Caller, request: pb.RebindHostRequest) -> pb.RebindHostResponse:
         """Carry an identity over to another board."""
@@ -69,24 +70,30 @@ class FleetRpc:
 
     async def import_inventory(self, caller: Caller, request: pb.ImportInventoryRequest) -> pb.ImportInventoryResponse:
         """Compare a file with what is known, and apply it."""
-        changes, unchanged, applied = await self._service.import_inventory(
-            caller, request.content, request.format, request.dry_run, request.remove_missing, request.reason
+        told = await self._service.import_inventory(
+            caller,
+            request.content,
+            request.format,
+            request.dry_run,
+            request.remove_missing,
+            request.reason,
+            request.expect_removed,
         )
-        return pb.ImportInventoryResponse(
-            changes=[to_message(one, pb.InventoryChange) for one in changes], unchanged=unchanged, applied=applied
-        )
+        return to_message(told, pb.ImportInventoryResponse)
 
     async def probe_bmc(self, caller: Caller, request: pb.ProbeBmcRequest) -> pb.ProbeBmcResponse:
         """Ask a BMC; changes no power."""
         verb = requests.read(requests.ProbeWanted, request).verb
         if verb is None:
             raise BadField("verb", "", "is missing", "say what to ask the BMC for, such as VERB_POWER_STATE")
-        return to_message(await self._service.probe_bmc(caller, request.host, verb), pb.ProbeBmcResponse)
+        told = await self._service.probe_bmc(caller, request.host, verb, request.reason)
+        return to_message(told, pb.ProbeBmcResponse)
 
     async def list_domains(self, _caller: Caller, request: pb.ListDomainsRequest) -> pb.ListDomainsResponse:
         """A page of domains."""
         found, token = await self._service.list_domains(request.page_size, request.page_token, request.kind)
-        return pb.ListDomainsResponse(domains=[to_message(one, pb.Domain) for one in found], next_page_token=token)
+        answer = pb.ListDomainsResponse(domains=[to_message(one, pb.Domain) for one in found], next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def get_domain(self, _caller: Caller, request: pb.GetDomainRequest) -> pb.GetDomainResponse:
         """One domain."""
@@ -100,15 +107,16 @@ class FleetRpc:
     async def add_hold(self, caller: Caller, request: pb.AddHoldRequest) -> pb.AddHoldResponse:
         """Hands off these hosts."""
         wanted = requests.read(requests.HoldWanted, request)
-        holds = await self._service.add_hold(
-            caller, wanted.selector, wanted.kind, request.reason, wanted.until, request.dry_run
+        holds, repeated = await self._service.add_hold(
+            caller, wanted.selector, wanted.kind, request.reason, wanted.until, request.dry_run, request.key
         )
-        return pb.AddHoldResponse(holds=[to_message(one, pb.Hold) for one in holds])
+        return pb.AddHoldResponse(holds=[to_message(one, pb.Hold) for one in holds], repeated_key=repeated)
 
     async def list_holds(self, _caller: Caller, request: pb.ListHoldsRequest) -> pb.ListHoldsResponse:
         """A page of holds."""
         found, token = await self._service.list_holds(request.page_size, request.page_token)
-        return pb.ListHoldsResponse(holds=[to_message(one, pb.Hold) for one in found], next_page_token=token)
+        answer = pb.ListHoldsResponse(holds=[to_message(one, pb.Hold) for one in found], next_page_token=token)
+        return requests.dated(answer, self._service)
 
     async def remove_hold(self, caller: Caller, request: pb.RemoveHoldRequest) -> pb.RemoveHoldResponse:
         """End a hold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,8 +17,27 @@ from hostler_coordinator.refusals import BadField, BadFields
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
+    from google.protobuf.timestamp_pb2 import Timestamp
 
 V = TypeVar("V", bound=Value)
+L = TypeVar("L", bound="Listing")
+
+
+class Lister(Protocol):
+    """A service that lists."""
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        ...
+
+
+class Listing(Protocol):
+    """A page of a list."""
+
+    @property
+    def as_of(self) -> Timestamp:
+        """When it was true."""
+        ...
 
 
 class CampaignStates(Value):
@@ -75,6 +94,12 @@ class ResolutionWanted(Value):
     """Of ResolveDeadLetterRequest."""
 
     kind: ResolutionKind | None = None
+
+
+def dated(answer: L, service: Lister) -> L:
+    """The same page of a list, with the moment at which it was true."""
+    answer.as_of.FromMicroseconds(round(service.as_of() * 1e6))
+    return answer
 
 
 def read(model: type[V], message: Message, prefix: str = "") -> V:

@@ -39,6 +39,10 @@ class Leadership(Protocol):
 class CampaignCalls(Protocol):
     """Campaigns and their tasks."""
 
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        ...
+
     async def plan(self, caller: Caller, request: CampaignRequest, /) -> views.Plan:
         """Work out what would happen."""
         ...
@@ -95,6 +99,10 @@ class CampaignCalls(Protocol):
 class FleetCalls(Protocol):
     """Hosts, domains, holds, and the state of the control plane."""
 
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        ...
+
     async def list_hosts(
         self, page_size: int, page_token: str, selector: Selector | None, states: tuple[str, ...], /
     ) -> tuple[tuple[views.Host, ...], str]:
@@ -109,7 +117,9 @@ class FleetCalls(Protocol):
         """What it waits for."""
         ...
 
-    async def drain(self, caller: Caller, selector: Selector, reason: str, dry_run: bool, /) -> tuple[str, ...]:
+    async def drain(
+        self, caller: Caller, selector: Selector, reason: str, dry_run: bool, force: bool, /
+    ) -> views.Drained:
         """Mark as drained by a person."""
         ...
 
@@ -117,12 +127,14 @@ class FleetCalls(Protocol):
         """End such marks."""
         ...
 
-    async def note(self, caller: Caller, host: str, note: str, /) -> views.Host:
+    async def note(self, caller: Caller, host: str, note: str, reason: str, dry_run: bool, /) -> views.Host:
         """Write a note on a host."""
         ...
 
-    async def retire(self, caller: Caller, host: str, ticket: str, reason: str, dry_run: bool, /) -> views.Host:
-        """Take a host out of charge and denominator."""
+    async def retire(
+        self, caller: Caller, host: str, ticket: str, reason: str, dry_run: bool, /
+    ) -> tuple[views.Host, str]:
+        """Take a host out of charge and denominator, and say what follows."""
         ...
 
     async def rebind(
@@ -136,12 +148,20 @@ class FleetCalls(Protocol):
         ...
 
     async def import_inventory(
-        self, caller: Caller, content: bytes, file_format: str, dry_run: bool, remove_missing: bool, reason: str, /
-    ) -> tuple[tuple[views.InventoryChange, ...], int, bool]:
-        """Compare, and apply: changes, how many are unchanged, whether applied."""
+        self,
+        caller: Caller,
+        content: bytes,
+        file_format: str,
+        dry_run: bool,
+        remove_missing: bool,
+        reason: str,
+        expect_removed: int,
+        /,
+    ) -> views.Imported:
+        """Compare, and apply: changes, totals, whether applied."""
         ...
 
-    async def probe_bmc(self, caller: Caller, host: str, verb: views.BmcVerb, /) -> views.BmcProbe:
+    async def probe_bmc(self, caller: Caller, host: str, verb: views.BmcVerb, reason: str, /) -> views.BmcProbe:
         """Ask a BMC; changes no power."""
         ...
 
@@ -158,9 +178,17 @@ class FleetCalls(Protocol):
         ...
 
     async def add_hold(
-        self, caller: Caller, selector: Selector, kind: HoldKind, reason: str, until: float | None, dry_run: bool, /
-    ) -> tuple[views.Hold, ...]:
-        """Hands off these hosts."""
+        self,
+        caller: Caller,
+        selector: Selector,
+        kind: HoldKind,
+        reason: str,
+        until: float | None,
+        dry_run: bool,
+        key: str,
+        /,
+    ) -> tuple[tuple[views.Hold, ...], bool]:
+        """Hands off these hosts; True when the key was used for this very request before."""
         ...
 
     async def list_holds(self, page_size: int, page_token: str, /) -> tuple[tuple[views.Hold, ...], str]:
@@ -185,6 +213,10 @@ class FleetCalls(Protocol):
 class DeadLetterCalls(Protocol):
     """Tasks that wait for a person."""
 
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        ...
+
     async def list(
         self, page_size: int, page_token: str, states: tuple[DeadLetterState, ...], campaign_id: str, /
     ) -> tuple[tuple[views.DeadLetter, ...], str]:
@@ -202,7 +234,7 @@ class DeadLetterCalls(Protocol):
         ...
 
     async def resolve(
-        self, caller: Caller, ident: str, kind: ResolutionKind, ticket: str, reason: str, dry_run: bool, /
+        self, caller: Caller, ident: str, kind: ResolutionKind, ticket: str, reason: str, dry_run: bool, force: bool, /
     ) -> views.DeadLetter:
         """Say what became of the host."""
         ...
@@ -210,6 +242,10 @@ class DeadLetterCalls(Protocol):
 
 class AuditCalls(Protocol):
     """Who did what; `filter` is service.audit.AuditFilter."""
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        ...
 
     async def list(self, page_size: int, page_token: str, wanted: Any, /) -> tuple[tuple[views.AuditEntry, ...], str]:
         """A page of entries, oldest first."""

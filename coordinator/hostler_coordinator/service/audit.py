@@ -11,6 +11,7 @@ from hostler_coordinator.enact import audit_id
 from hostler_coordinator.pages import ANSWER_BYTES, make_token, page_size, read_token, scope_of
 from hostler_coordinator.ports import StoreUnavailableError
 from hostler_coordinator.refusals import BadField, Unavailable
+from hostler_coordinator.service.finding import read_at
 from hostler_coordinator.service.trouble import store_away
 from hostler_coordinator.service.writing import RETRY_STORE_S
 
@@ -54,6 +55,10 @@ class AuditService:
         self._desk = desk
         self._read_most = read
         self._scanned_most = scanned
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        return read_at(self._desk)
 
     async def list(self, size: int, token: str, wanted: AuditFilter) -> tuple[tuple[V.AuditEntry, ...], str]:
         """One page, oldest first. Raises BadField, Unavailable."""

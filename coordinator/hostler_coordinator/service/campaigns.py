@@ -15,6 +15,7 @@ from hostler_coordinator.planner.gates import Room
 from hostler_coordinator.planner.starts import gate_now
 from hostler_coordinator.refusals import NotFound
 from hostler_coordinator.service import submission
+from hostler_coordinator.service.finding import read_at
 from hostler_coordinator.service.preview import preview
 from hostler_coordinator.service.steering import Verb, consequences, steered
 from hostler_coordinator.service.writing import attempt, audit, check_reason, write
@@ -44,6 +45,10 @@ class CampaignService:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._planned: OrderedDict[str, tuple[HostRecord, ...]] = OrderedDict()
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        return read_at(self._desk)
 
     async def plan(self, caller: Caller, request: C.CampaignRequest) -> V.Plan:
         """What would happen. Nothing is written or asked of any host. Raises BadField, BadFields."""

@@ -1,6 +1,6 @@
 """Dead letters: tasks that wait for a person, retried in a linked campaign or resolved; the ladder makes them."""
 
-# ruff: noqa: FBT001 - the fields of the requests, in the order of the interface
+# ruff: noqa: FBT001, FBT002 - the fields of the requests, in the order of the interface
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import CampaignRequest, Limits, Selector
-from hostler_contract.domains import CauseKind
+from hostler_contract.domains import Cause, CauseKind
 from hostler_contract.hosts import HostRecord, Retirement
+from hostler_contract.moments import format_instant
 from hostler_contract.work import DeadLetterRecord, DeadLetterState, Resolution, ResolutionKind
 from hostler_coordinator import ledger, views
 from hostler_coordinator.limits import resolve_limits
@@ -17,8 +18,10 @@ from hostler_coordinator.names import natural_key, nearest
 from hostler_coordinator.pages import page, scope_of
 from hostler_coordinator.refusals import BadField, NotFound, Refused
 from hostler_coordinator.service import submission
+from hostler_coordinator.service.finding import read_at
 from hostler_coordinator.service.hosts import check_ticket, retired
 from hostler_coordinator.service.writing import attempt, audit, check_reason, write
+from hostler_coordinator.standing import is_dead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
     from hostler_contract.campaigns import CampaignRecord
     from hostler_coordinator.draft import Draft
+    from hostler_coordinator.planner.world import World
     from hostler_coordinator.service.callers import Caller
     from hostler_coordinator.service.desk import Desk
     from hostler_coordinator.state import State
@@ -47,6 +51,10 @@ class DeadLetterService:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        return read_at(self._desk)
 
     async def list(
         self, page_size: int, page_token: str, states: tuple[DeadLetterState, ...], campaign_id: str
@@ -108,12 +116,20 @@ class DeadLetterService:
         return views.campaign(desk.world(), desk.plan(), campaign)
 
     async def resolve(
-        self, caller: Caller, letter_id: str, kind: ResolutionKind, ticket: str, reason: str, dry_run: bool
+        self,
+        caller: Caller,
+        letter_id: str,
+        kind: ResolutionKind,
+        ticket: str,
+        reason: str,
+        dry_run: bool,
+        force: bool = False,
     ) -> V.DeadLetter:
-        """Close a letter and end its charge; as RMA, retire its host under the ticket.
+        """Close a letter and end its charge, unless its host is still dead; as RMA, retire its host under the ticket.
 
-        The same again answers the same; another kind corrects it, but for RMA. Raises NotFound; BadField for a missing
-        ticket; Refused retried, already-resolved.
+        The same again answers the same; another kind or ticket corrects it, and audit keeps both. A host is called
+        fixed when it is heard again, or with `force` and a reason. Raises NotFound; BadField for a missing ticket or
+        reason; Refused retried, not-back.
         """
         desk = self._desk
 
@@ -121,16 +137,21 @@ class DeadLetterService:
             letter = _letter(draft.state, letter_id)
             rma = kind is ResolutionKind.RMA
             known = check_ticket(ticket) if rma or ticket.strip() else ""
+            why = check_reason(reason, needed=force)
             if not _to_resolve(letter, kind, known):
                 return letter
-            resolution = Resolution(kind=kind, by=caller.name, at=desk.now(), ticket=known, reason=check_reason(reason))
+            missing = _not_back(desk.world(), letter) if kind is ResolutionKind.FIXED else ""
+            if missing and not force:
+                raise _refused_as_fixed(desk.world(), letter, missing)
+            resolution = Resolution(kind=kind, by=caller.name, at=desk.now(), ticket=known, reason=why)
             after = letter.model_copy(update={"state": DeadLetterState.RESOLVED, "resolution": resolution})
             if dry_run:
                 return after
             draft.put(after)
-            _discharge(draft, letter, Retirement(ticket=known, by=caller.name, at=desk.now()) if rma else None)
-            former = f", no longer {letter.resolution.kind.value}" if letter.resolution else ""
-            detail = f"{letter.id} as {kind.value}" + (f" under {known}" if known else "") + former
+            retirement = Retirement(ticket=known, by=caller.name, at=desk.now(), reason=why) if rma else None
+            _discharge(draft, desk.world(), letter, retirement)
+            forced = f", forced: {missing}" if missing else ""
+            detail = f"{letter.id} as {_as(resolution)}{forced}{_former(letter)}"
             audit(
                 draft,
                 desk,
@@ -146,7 +167,8 @@ class DeadLetterService:
         async with attempt(
             desk, caller, "deadletter.resolve", campaign=letter_id.partition(".")[0], reason=reason, dry_run=dry_run
         ):
-            return views.dead_letter(desk.world(), await write(desk, make))
+            found = await write(desk, make)
+        return views.dead_letter(desk.world(), found)
 
 
 # -- pure parts ------------------------------------------------------------------------------------------------------
@@ -162,39 +184,96 @@ def _letter(state: State, letter_id: str) -> DeadLetterRecord:
 
 
 def _to_resolve(letter: DeadLetterRecord, kind: ResolutionKind, ticket: str) -> bool:
-    """False when it is resolved in this very way already; raises Refused where a resolution cannot be corrected."""
+    """False when it is resolved in this very way already; raises Refused for one that was retried."""
     known = letter.resolution
-    if letter.state is DeadLetterState.OPEN:
-        return True
-    if known is None:
-        raise _not_open(letter)
-    if known.kind is kind and known.ticket == ticket:
-        return False
-    if known.kind is ResolutionKind.RMA:
-        reason = f"it was resolved as rma under {known.ticket} already, and its host is retired"
-        fix = "when its board is back: hostler host rebind"
-        raise Refused("already-resolved", f"dead letter {letter.id}", reason, holder=known.by, since=known.at, fix=fix)
-    return True
-
-
-def _not_open(letter: DeadLetterRecord) -> Refused:
-    subject = f"dead letter {letter.id}"
     if letter.state is DeadLetterState.RETRIED:
-        fix = f"look at campaign {letter.retried_by}; what it cannot do has a dead letter of its own"
+        raise _not_open(letter, "")
+    return known is None or (known.kind, known.ticket) != (kind, ticket)
+
+
+def _not_open(letter: DeadLetterRecord, name: str) -> Refused:
+    """`name` is its host's."""
+    subject, done = f"dead letter {letter.id}", letter.resolution
+    if letter.state is DeadLetterState.RETRIED:
+        fix = f"hostler campaign show {letter.retried_by}; what it cannot do has a dead letter of its own"
         return Refused("retried", subject, "it was retried already", holder=f"campaign {letter.retried_by}", fix=fix)
-    by = letter.resolution.by if letter.resolution else ""
-    since = letter.resolution.at if letter.resolution else None
-    fix = "submit a new campaign over its host"
-    return Refused("not-open", subject, "it was resolved already", holder=by, since=since, fix=fix)
+    if done is None:
+        return Refused("not-open", subject, "it is open no longer", fix="hostler deadletter list")
+    fix = f"to try its host again, begin anew: hostler host reboot {name}"
+    if done.kind is ResolutionKind.RMA:
+        fix = f"its host is retired; when its board is back: hostler host rebind {name}"
+    return Refused("not-open", subject, f"it was resolved as {_as(done)}", holder=done.by, since=done.at, fix=fix)
 
 
-def _discharge(draft: Draft, letter: DeadLetterRecord, retirement: Retirement | None) -> None:
-    """End the letter's charge; what the host is charged for otherwise (dead, drained, another letter) stays."""
-    if retirement is not None:
-        host = draft.record(f"hosts/{letter.host}", HostRecord)
-        if host is not None and host.retired is None:
-            draft.put(retired(draft, host, retirement))
+def _as(resolution: Resolution) -> str:
+    return resolution.kind.value + (f" under {resolution.ticket}" if resolution.ticket else "")
+
+
+def _former(letter: DeadLetterRecord) -> str:
+    """What a correction takes the place of; the record keeps the newest only."""
+    known = letter.resolution
+    if known is None:
+        return ""
+    why = f": {known.reason}" if known.reason else ""
+    return f"; before: {_as(known)} by {known.by} at {format_instant(known.at)}{why}"
+
+
+def _not_back(world: World, letter: DeadLetterRecord) -> str:
+    """Why its host cannot be called fixed: nobody has heard it since. Empty when it is back, gone or retired."""
+    host = world.state.hosts.get(letter.host)
+    if host is None or host.retired is not None or world.heard(host.id):
+        return ""
+    if is_dead(world, host):
+        return "it is still dead: its agent is silent, and it is charged for that"
+    if host.boot_id is None:
+        return "no agent has ever attached from it"
+    if world.in_grace:
+        return "its agent has not been heard yet by the new leader"
+    return "its agent is still silent"
+
+
+def _refused_as_fixed(world: World, letter: DeadLetterRecord, why: str) -> Refused:
+    name = world.state.hosts[letter.host].name
+    again = f"hostler deadletter retry {letter.id}" if letter.state is DeadLetterState.OPEN else ""
+    again = again or f"hostler host reboot {name}"
+    fix = f"{again}; or resolve it as rma or ignored, with a ticket; if you know better: --force with --reason"
+    seen = world.sightings.get(letter.host)
+    since = seen.heard_at if seen is not None and seen.heard_at > 0 else letter.at
+    return Refused("not-back", f"host {name}", why, since=since, fix=fix)
+
+
+def _discharge(draft: Draft, world: World, letter: DeadLetterRecord, retirement: Retirement | None) -> None:
+    """End the letter's charge; what the host is charged for otherwise (dead, drained, another letter) stays.
+
+    A correction of an RMA first brings back the host that it had retired. Whoever is not heard is dead, whatever a
+    person calls it: the charge then goes on for that, without a gap in which its place could be given away.
+    """
+    host = draft.record(f"hosts/{letter.host}", HostRecord)
+    known, gone = letter.resolution, host.retired if host else None
+    back = known is not None and gone is not None and known.kind is ResolutionKind.RMA and gone.ticket == known.ticket
+    if host is not None and back:
+        host = host.model_copy(update={"retired": None})
+        draft.put(host)
+    if host is not None and retirement is not None:
+        draft.put(retired(draft, host, retirement))
+    elif host is not None and host.retired is None and (back or _charged_by(draft, letter)):
+        _stays_dead(draft, world, host)
     ledger.drop_causes(draft, letter.host, lambda cause: cause.kind is CauseKind.DEAD_LETTER and cause.ref == letter.id)
+
+
+def _charged_by(draft: Draft, letter: DeadLetterRecord) -> bool:
+    charge = draft.charge(letter.host)
+    causes = charge.causes if charge else ()
+    return any(cause.kind is CauseKind.DEAD_LETTER and cause.ref == letter.id for cause in causes)
+
+
+def _stays_dead(draft: Draft, world: World, host: HostRecord) -> None:
+    charge = draft.charge(host.id)
+    known = any(cause.kind is CauseKind.DEAD for cause in charge.causes) if charge else False
+    if known or world.heard(host.id) or host.boot_id is None or draft.claim(host.id).task:
+        return
+    since = max(world.sighting(host.id).heard_at, world.leader_since)
+    ledger.add_cause(draft, host, Cause(kind=CauseKind.DEAD, ref="", since=since, detail="silent"))
 
 
 def _retry(state: State, ids: Sequence[str], reason: str) -> Retry:
@@ -206,7 +285,8 @@ def _retry(state: State, ids: Sequence[str], reason: str) -> Retry:
     letters = tuple(_letter(state, letter_id) for letter_id in dict.fromkeys(ids))
     for letter in letters:
         if letter.state is not DeadLetterState.OPEN:
-            raise _not_open(letter)
+            host = state.hosts.get(letter.host)
+            raise _not_open(letter, host.name if host else letter.host)
     hosts = _hosts(state, letters)
     first = _alike(state, letters)
     limits = _limits(first.request.limits, hosts, submission.enrolled(state))

@@ -12,7 +12,14 @@ from hostler_coordinator.standing import task_of
 
 if TYPE_CHECKING:
     from hostler_contract.hosts import HostRecord
+    from hostler_coordinator.service.desk import Desk
     from hostler_coordinator.state import State
+
+
+def read_at(desk: Desk) -> float:
+    """When what is read here now was true, epoch seconds: now, or up to when old records are known to be."""
+    as_of = desk.status_parts().as_of
+    return desk.world().now if as_of is None else as_of
 
 
 def host_named(state: State, name: str) -> HostRecord:

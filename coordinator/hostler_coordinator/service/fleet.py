@@ -14,12 +14,12 @@ from hostler_coordinator.planner.silence import brakes
 from hostler_coordinator.refusals import BadField
 from hostler_coordinator.selector import select
 from hostler_coordinator.service.domains import DomainActs
-from hostler_coordinator.service.finding import host_named
+from hostler_coordinator.service.finding import host_named, read_at
 from hostler_coordinator.service.holds import HoldActs
 from hostler_coordinator.service.hosts import HostActs
 from hostler_coordinator.service.importing import Import
 from hostler_coordinator.service.trouble import marked
-from hostler_coordinator.standing import STATES, host_state
+from hostler_coordinator.standing import STATES, host_state, is_dead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 class FleetService(HostActs, Import, DomainActs, HoldActs):
     """The fleet, as operators mean it. Runs on the leader."""
+
+    def as_of(self) -> float:
+        """When what is listed now was true, epoch seconds."""
+        return read_at(self._desk)
 
     async def list_hosts(
         self, page_size: int, page_token: str, selector: Selector | None, states: Sequence[str]
@@ -91,6 +95,8 @@ class FleetService(HostActs, Import, DomainActs, HoldActs):
             leaderless_since=parts.leaderless_since,
             leader_problem=parts.leader_problem,
             next_step=parts.trouble.next_step if parts.trouble else "",
+            hosts_dead=sum(1 for host in live if is_dead(world, host)),
+            hosts_out_of_service=sum(1 for host in live if world.state.charge(host.id) is not None),
         )
 
 

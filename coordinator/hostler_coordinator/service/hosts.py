@@ -1,12 +1,15 @@
 """What people do to hosts: drain, undrain, note, retire, rebind, remove, probe; lists and imports are other rooms'."""
 
-# ruff: noqa: FBT001 - the fields of the requests, in the order of the interface
+# ruff: noqa: FBT001, FBT002 - the fields of the requests, in the order of the interface
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
 from hostler_contract.domains import Cause, CauseKind
 from hostler_contract.hosts import BmcFacts, DrainMark, HoldKind, HostRecord, Retirement
 from hostler_contract.views import BmcVerb
@@ -15,17 +18,19 @@ from hostler_coordinator import ledger, views
 from hostler_coordinator.bmc_memory import binding, facts_of
 from hostler_coordinator.inventory_files import Cell, Row
 from hostler_coordinator.inventory_rows import make_entry
-from hostler_coordinator.planner.gates import hold_gate
+from hostler_coordinator.limits import narrow_first
+from hostler_coordinator.phrases import counted
+from hostler_coordinator.planner.gates import hold_gate, holder, said
 from hostler_coordinator.refusals import BadField, BadFields, Refused, Unavailable
 from hostler_coordinator.service.finding import host_named, hosts_selected, refuse_in_flight
 from hostler_coordinator.service.writing import attempt, audit, check_reason, write, write_each
 from hostler_coordinator.standing import task_of
 from hostler_coordinator.state import WAITING
+from hostler_coordinator.views import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
     from hostler_contract.campaigns import Selector
     from hostler_contract.hosts import BmcRef
     from hostler_coordinator.draft import Draft
@@ -47,30 +52,39 @@ class HostActs:
 
     # -- drain -------------------------------------------------------------------------------------------------------
 
-    async def drain(self, caller: Caller, selector: Selector, reason: str, dry_run: bool) -> tuple[str, ...]:
+    async def drain(
+        self, caller: Caller, selector: Selector, reason: str, dry_run: bool, force: bool = False
+    ) -> V.Drained:
         """Mark hosts as drained by a person and charge them; hosts that a person has drained already stay as they are.
 
-        A person may go over a budget: the answer then says so behind the host's name. Raises BadField, Unavailable.
+        A drain takes hosts out of service on purpose, so it stays within the budgets, all of it or nothing; with
+        `force` and a reason it goes over them, and a dry run says so. A host that is out of service already costs
+        nothing. Raises BadField, Refused over-budget, Unavailable.
         """
         desk = self._desk
         async with attempt(desk, caller, "host.drain", reason=reason, dry_run=dry_run):
-            why = check_reason(reason)
+            why = check_reason(reason, needed=force)
             hosts = [host for host in hosts_selected(desk.store.state, selector) if host.drain is None]
-            said = _with_budgets(desk.store.state, hosts)
+            over = over_budgets(desk.store.state, hosts)
+            if over and not force and not dry_run:
+                raise _refused_over_budget(over)
 
             def make(draft: Draft, host: HostRecord) -> None:
                 now = draft.record(f"hosts/{host.id}", HostRecord)
                 if now is None or now.drain is not None or now.retired is not None:
                     return
+                full = _full_in(draft, now)
+                if full and not force:  # others were first since this was looked at
+                    raise _refused_over_budget(full, f"host {now.name}")
                 draft.put(now.model_copy(update={"drain": DrainMark(owner=caller.name, reason=why, at=desk.now())}))
                 cause = Cause(kind=CauseKind.DRAIN, ref=caller.name, since=desk.now(), detail=why)
                 ledger.add_cause(draft, now, cause)
-                over = said[host.id].removeprefix(host.name).strip()
-                audit(draft, desk, caller, "host.drain", host=host.id, reason=why, detail=over)
+                detail = f"over budget, forced: {'; '.join(full)}" if full else ""
+                audit(draft, desk, caller, "host.drain", host=host.id, reason=why, detail=detail)
 
             if not dry_run:
                 await write_each(desk, hosts, make, _cost)
-            return tuple(said[host.id] for host in hosts)
+            return V.Drained(hosts=tuple(host.name for host in hosts), over_budget=over)
 
     async def undrain(self, caller: Caller, selector: Selector, reason: str, dry_run: bool) -> tuple[str, ...]:
         """End persons' drain marks, whoever set them; answers with the hosts that had one. Raises BadField."""
@@ -94,30 +108,36 @@ class HostActs:
 
     # -- one host ----------------------------------------------------------------------------------------------------
 
-    async def note(self, caller: Caller, host: str, note: str) -> V.Host:
+    async def note(self, caller: Caller, host: str, note: str, reason: str = "", dry_run: bool = False) -> V.Host:
         """Pin a note to a host; an empty one takes it off. Raises NotFound, BadField."""
         if len(note) > LONGEST_NOTE:
             raise BadField("note", note, f"is longer than {LONGEST_NOTE} characters", "say it shorter")
+        why, text = check_reason(reason), note.strip()
 
         def change(_draft: Draft, record: HostRecord) -> HostRecord:
-            return record.model_copy(update={"note": note.strip()})
+            return record.model_copy(update={"note": text})
 
-        return await self._change(caller, host, "host.note", note.strip()[:LONGEST_NOTE], change, dry_run=False)
+        said = text or "taken off"
+        return await self._change(caller, host, "host.note", why, change, detail=said, dry_run=dry_run)
 
-    async def retire(self, caller: Caller, host: str, ticket: str, reason: str, dry_run: bool) -> V.Host:
-        """Take a host out of charge and denominator. A task in flight keeps its own charge until it ends.
+    async def retire(self, caller: Caller, host: str, ticket: str, reason: str, dry_run: bool) -> tuple[V.Host, str]:
+        """Take a host out of charge and denominator; what becomes of its work and charges comes with it.
 
-        Asked again under the same ticket, the answer is the same. Raises NotFound, BadField, Refused.
+        A task in flight keeps its own charge until it ends. Asked again under the same ticket, the answer is the same.
+        Raises NotFound, BadField, Refused retired, power-action.
         """
         why = check_reason(reason)
         known = check_ticket(ticket)
+        told = ""
 
         def change(draft: Draft, record: HostRecord) -> HostRecord:
+            nonlocal told
+            told = "" if record.retired else consequence_of_retirement(draft.state, record)
             return retired(draft, record, Retirement(ticket=known, by=caller.name, at=self._desk.now(), reason=why))
 
-        return await self._change(
-            caller, host, "host.retire", f"{known}: {why}" if why else known, change, dry_run=dry_run
-        )
+        said = f"{known}: {why}" if why else known
+        after = await self._change(caller, host, "host.retire", said, change, detail=lambda: told, dry_run=dry_run)
+        return after, told
 
     async def rebind(
         self, caller: Caller, host: str, serial: str, bmc: BmcRef | None, reason: str, dry_run: bool
@@ -151,7 +171,9 @@ class HostActs:
         change: Callable[[Draft, HostRecord], HostRecord],
         *,
         dry_run: bool,
+        detail: str | Callable[[], str] = "",
     ) -> V.Host:
+        """`detail`: said of the change in the audit, or asked for once it was made."""
         desk = self._desk
 
         def make(draft: Draft) -> HostRecord:
@@ -160,7 +182,8 @@ class HostActs:
             after = change(scratch, record)
             if after != record and not dry_run:
                 draft.put(after)
-                audit(draft, desk, caller, action, host=record.id, reason=reason)
+                told = detail if isinstance(detail, str) else detail()
+                audit(draft, desk, caller, action, host=record.id, reason=reason, detail=told)
             return after
 
         async with attempt(desk, caller, action, host=host, reason=reason, dry_run=dry_run):
@@ -185,15 +208,16 @@ class HostActs:
             why = check_reason(reason)
             return await write(desk, make)
 
-    async def probe_bmc(self, caller: Caller, host: str, verb: BmcVerb) -> V.BmcProbe:
+    async def probe_bmc(self, caller: Caller, host: str, verb: BmcVerb, reason: str = "") -> V.BmcProbe:
         """Ask a host's BMC; changes no power. A hold keeps the LED alone too, and a firmware hold every question.
 
-        Raises NotFound, Refused no-bmc, held.
+        The LED is audited, and what is asked with a reason. Raises NotFound, Refused no-bmc, held.
         """
         desk = self._desk
         lights = verb in {BmcVerb.LOCATE_ON, BmcVerb.LOCATE_OFF}
         action = f"host.{verb.value.replace('_', '-')}"
-        async with attempt(desk, caller, action, host=host, dry_run=not lights):
+        async with attempt(desk, caller, action, host=host, reason=reason, dry_run=not lights):
+            why = check_reason(reason)
             record = host_named(desk.store.state, host)
             if record.bmc is None or not record.bmc.address:
                 fix = "give its bmc.address in the inventory"
@@ -203,8 +227,9 @@ class HostActs:
             if held is not None and (lights or firmware):
                 fix = "wait for the hold to end, or have it removed"
                 raise Refused("held", f"host {record.name}", held.text, holder=held.held_by, since=held.since, fix=fix)
-            if lights:
-                await write(desk, lambda draft: audit(draft, desk, caller, action, host=record.id, result="asked"))
+            if lights or why:
+                note = partial(audit, host=record.id, reason=why, result="asked")
+                await write(desk, lambda draft: note(draft, desk, caller, action))
             answer = await desk.probe(record, verb)
             with suppress(Unavailable):  # the answer is worth telling all the same
                 await write(desk, lambda draft: self._learn(draft, caller, record, answer))
@@ -229,19 +254,40 @@ def _cost(host: HostRecord) -> int:
     return OWN_OPERATIONS + len(host.domains)
 
 
-def _with_budgets(state: State, hosts: list[HostRecord]) -> dict[str, str]:
-    """Host id -> its name, and behind it each budget that its drain goes over, counting those drained before it."""
-    counts = {name: state.ledger(name).charged for host in hosts for name in host.domains}
-    said: dict[str, str] = {}
-    for host in hosts:
-        over = []
-        for name in host.domains if state.charge(host.id) is None else ():
-            counts[name] += 1
-            limit = ledger.limit_of(state, name, None)[0]
-            if counts[name] > limit:
-                over.append(f"{name} then has {counts[name]} of {limit} out of service")
-        said[host.id] = f"{host.name} ({'; '.join(over)})" if over else host.name
-    return said
+def over_budgets(state: State, hosts: Sequence[HostRecord]) -> tuple[str, ...]:
+    """Each domain that draining these hosts takes over its limit, and who fills it; charged hosts cost nothing."""
+    more = Counter(name for host in hosts if state.charge(host.id) is None for name in host.domains)
+    return tuple(
+        _over(state, name, state.ledger(name).charged, count)
+        for name, count in sorted(more.items(), key=lambda item: narrow_first(item[0]))
+        if state.ledger(name).charged + count > ledger.limit_of(state, name, None)[0]
+    )
+
+
+def _full_in(draft: Draft, host: HostRecord) -> tuple[str, ...]:
+    """The same for one host, as this transaction leaves the ledgers: their counters are compared with it."""
+    if draft.charge(host.id) is not None:
+        return ()
+    counts = {name: draft.ledger(name).charged for name in host.domains}
+    state = draft.state
+    return tuple(
+        _over(state, name, count, 1)
+        for name, count in counts.items()
+        if count + 1 > ledger.limit_of(state, name, None)[0]
+    )
+
+
+def _over(state: State, name: str, charged: int, more: int) -> str:
+    limit, source, _ = ledger.limit_of(state, name, None)
+    held = [holder(state, charge) for charge in ledger.holders(state, name)]
+    now = f"{charged} now: {listed(held, 3)}" if held else f"{charged} now"
+    return f"{name} would have {charged + more} of {limit} ({source}) out of service ({now})"
+
+
+def _refused_over_budget(over: Sequence[str], subject: str = "drain") -> Refused:
+    fix = "drain fewer at a time, or raise it with hostler domain set-budget; to go over it: --force with --reason"
+    more = f"; and {len(over) - 2} more" if len(over) > 2 else ""
+    return Refused("over-budget", subject, "; ".join(over[:2]) + more, fix=fix)
 
 
 def check_ticket(ticket: str) -> str:
@@ -256,7 +302,8 @@ def check_ticket(ticket: str) -> str:
 def retired(draft: Draft, record: HostRecord, retirement: Retirement) -> HostRecord:
     """The record of a host that goes out of charge and denominator; its charge but for a task's is ended in the draft.
 
-    The same ticket again changes nothing. Raises Refused when it is retired under another ticket.
+    The same ticket again changes nothing. Raises Refused when it is retired under another ticket, and while its BMC is
+    being told.
     """
     known = record.retired
     if known is not None and known.ticket == retirement.ticket:
@@ -264,6 +311,7 @@ def retired(draft: Draft, record: HostRecord, retirement: Retirement) -> HostRec
     if known is not None:
         reason = f"it is retired under ticket {known.ticket} already"
         raise Refused("retired", f"host {record.name}", reason, holder=known.by, since=known.at)
+    refuse_power_action(draft, record)
     discharge(draft, record.id)
     return record.model_copy(update={"retired": retirement, "drain": None})
 
@@ -275,12 +323,7 @@ def discharge(draft: Draft, host: str) -> None:
 
 def remove_host(draft: Draft, record: HostRecord) -> None:
     """Delete a host with its holds and its brake release, and end its charges; claim, tasks and letters stay."""
-    campaign, _, host = draft.claim(record.id).task.partition("/")
-    task = draft.state.task(campaign, host) if host else None
-    if task is not None and task.state is TaskState.POWER_CYCLING:
-        # Its walk may have switched it off: only a record that stays lets another leader switch it on again.
-        reason, fix = "its BMC is being told to switch it off and on", "wait until the power action has ended"
-        raise Refused("power-action", f"host {record.name}", reason, holder=campaign, since=task.since, fix=fix)
+    refuse_power_action(draft, record)
     discharge(draft, record.id)
     forget_bmc(draft, record.id)
     draft.delete(f"hosts/{record.id}")
@@ -288,6 +331,16 @@ def remove_host(draft: Draft, record: HostRecord) -> None:
         draft.delete(f"holds/{hold.host}/{hold.id}")
     if draft.state.release(record.id) is not None:
         draft.delete(f"releases/{record.id}")
+
+
+def refuse_power_action(draft: Draft, record: HostRecord) -> None:
+    """Raises Refused while a walk is at its power: it may have switched it off, and what it does must be seen to."""
+    campaign, _, host = draft.claim(record.id).task.partition("/")
+    task = draft.state.task(campaign, host) if host else None
+    if task is not None and task.state is TaskState.POWER_CYCLING:
+        # Only a record that stays as it is lets another leader switch it on again.
+        reason, fix = "its BMC is being told to switch it off and on", "wait until the power action has ended"
+        raise Refused("power-action", f"host {record.name}", reason, holder=campaign, since=task.since, fix=fix)
 
 
 def forget_bmc(draft: Draft, host: str) -> bool:
@@ -300,11 +353,20 @@ def forget_bmc(draft: Draft, host: str) -> bool:
 
 def consequence_of_removal(state: State, record: HostRecord) -> str:
     """What follows from removing a host, in a sentence."""
+    return _consequence(state, record, "ends as host-removed and frees its charge", "host-removed")
+
+
+def consequence_of_retirement(state: State, record: HostRecord) -> str:
+    """What follows from retiring a host, in a sentence."""
+    return _consequence(state, record, "goes on and keeps its charge until it ends", "retired")
+
+
+def _consequence(state: State, record: HostRecord, work: str, skipped_as: str) -> str:
     parts: list[str] = []
     task = task_of(state, record.id)
     if task is not None:
         word = task.state.value.replace("_", " ")
-        parts.append(f"its task in campaign {task.campaign} ({word}) ends as host-removed and frees its charge")
+        parts.append(f"its task in campaign {task.campaign} ({word}) {work}")
     waiting = [
         campaign
         for campaign in sorted(state.open_campaigns)
@@ -312,14 +374,16 @@ def consequence_of_removal(state: State, record: HostRecord) -> str:
         and ((known := state.task(campaign, record.id)) is None or known.state in WAITING)
     ]
     if waiting:
-        parts.append(f"it is skipped as host-removed in {', '.join(waiting[:5])}")
+        parts.append(f"it is skipped as {skipped_as} in {listed(waiting)}")
     charge = state.charge(record.id)
     others = [c for c in charge.causes if c.kind is not CauseKind.TASK] if charge else []
     if others:
-        parts.append("it no longer counts as out of service")
+        named = ", ".join(said(cause) for cause in others)
+        parts.append(f"it no longer counts as out of service ({named})")
     letters = [letter for letter in state.dead_letters.values() if letter.host == record.id and letter.state == "open"]
     if letters:
-        parts.append(f"{len(letters)} open dead letters stay, to be resolved")
+        stay = "stays" if len(letters) == 1 else "stay"
+        parts.append(f"{counted(len(letters), 'open dead letter')} {stay}, to be resolved")
     return "; ".join(parts) or "nothing else depends on it"
 
 

@@ -12,7 +12,8 @@ from hostler_contract import views as V  # noqa: N812  (the house's name for the
 from hostler_contract.hosts import HostRecord
 from hostler_coordinator import inventory
 from hostler_coordinator.pages import ANSWER_BYTES
-from hostler_coordinator.refusals import Refused
+from hostler_coordinator.phrases import counted
+from hostler_coordinator.refusals import BadField, Refused
 from hostler_coordinator.service.hosts import OWN_OPERATIONS, remove_host
 from hostler_coordinator.service.writing import attempt, audit, check_reason, write_each
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from hostler_coordinator.service.callers import Caller
     from hostler_coordinator.service.desk import Desk
     from hostler_coordinator.state import State
+
+REMOVED_MOST = 20
+REMOVED_SHARE = 10
+"""More hosts than this, or more than this fraction of the fleet, are removed only when their number is stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,20 @@ class Import:
         self._desk = desk
 
     async def import_inventory(
-        self, caller: Caller, content: bytes, form: str, dry_run: bool, remove_missing: bool, reason: str
-    ) -> tuple[tuple[V.InventoryChange, ...], int, bool]:
-        """What differs, how many hosts do not, and whether it was applied.
+        self,
+        caller: Caller,
+        content: bytes,
+        form: str,
+        dry_run: bool,
+        remove_missing: bool,
+        reason: str,
+        expect_removed: int = 0,
+    ) -> V.Imported:
+        """What differs, the totals, and whether it was applied.
 
-        A charged host keeps its domains: moving it is refused by name, before anything is written. Raises BadField(s),
-        Refused, Unavailable; after the last one, importing again does the rest.
+        Removing more than 20 hosts, or more than a tenth of the fleet, needs their exact number, and a number that is
+        given must be exact. A charged host keeps its domains: moving it is refused by name. Raises BadField(s),
+        Refused before anything is written; Unavailable, after which importing again does the rest.
         """
         desk = self._desk
         async with attempt(desk, caller, "inventory.import", reason=reason, dry_run=dry_run):
@@ -58,6 +71,8 @@ class Import:
             steps = _steps(known, entries, changes)
             for step in steps:
                 _refuse_moving(desk.store.state, step, desk.now())
+            told = _told(known, changes, applied=not dry_run)
+            _check_removed(told, expect_removed, dry_run=dry_run)
 
             def make(draft: Draft, step: Step) -> None:
                 _apply(draft, step, desk.now())
@@ -74,11 +89,41 @@ class Import:
 
             if not dry_run:
                 await write_each(desk, steps, make, lambda step: _cost(desk.store.state, step))
-        told = [change for change in changes if change.kind != "unchanged"]
-        return _bounded(told), len(changes) - len(told), not dry_run
+        return told
 
 
 _VERBS = {"added": "enrol", "changed": "change", "removed": "remove"}
+
+
+def _told(known: Sequence[HostRecord], changes: Sequence[V.InventoryChange], *, applied: bool) -> V.Imported:
+    totals = Counter(change.kind for change in changes)
+    fleet = sum(1 for host in known if host.retired is None)
+    removed = totals["removed"]
+    return V.Imported(
+        changes=_bounded([change for change in changes if change.kind != "unchanged"]),
+        unchanged=totals["unchanged"],
+        applied=applied,
+        added=totals["added"],
+        changed=totals["changed"],
+        removed=removed,
+        fleet=fleet,
+        needs_count=removed > REMOVED_MOST or removed * REMOVED_SHARE > fleet,
+    )
+
+
+def _check_removed(told: V.Imported, expected: int, *, dry_run: bool) -> None:
+    """Law 10 for removals: a file cut short must not take the fleet away, whoever said yes."""
+    removed = counted(told.removed, "host")
+    if expected < 0:
+        fix = "give the exact number of hosts to be removed, or leave it out"
+        raise BadField("expect_removed", expected, "is negative", fix)
+    if expected and expected != told.removed:
+        reason = f"the file removes {removed}, and {expected} were expected"
+        raise Refused("count-differs", "inventory", reason, fix="look at the difference, then state the count it shows")
+    if told.needs_count and not expected and not dry_run:
+        reason = f"it removes {removed} of {told.fleet}: the exact count must be stated"
+        fix = f"give --expect-removed {told.removed}, if that is what you mean"
+        raise Refused("count-needed", "inventory", reason, fix=fix)
 
 
 def _steps(known: Sequence[HostRecord], entries: Sequence[Entry], changes: Sequence[V.InventoryChange]) -> list[Step]:

@@ -12,6 +12,7 @@ from hostler_contract.campaigns import CampaignRecord, CampaignState
 from hostler_contract.moments import format_instant
 from hostler_contract.work import OperationKind, RebootMode, TaskState
 from hostler_coordinator.durations import format_duration
+from hostler_coordinator.limits import narrow_first
 from hostler_coordinator.phrases import counted
 from hostler_coordinator.planner.gates import Room
 from hostler_coordinator.planner.starts import why_not
@@ -48,7 +49,7 @@ def preview(world: World, resolved: Resolved) -> V.Plan:
     duration_s, how = _expected(world, resolved, waves, domains)
     blocked = list(_blocked(world, resolved))
     if blocked:
-        how += f"; {_hosts(len(blocked))} cannot start now; that wait comes on top"
+        how += f"; {len(blocked)} blocked now, and that wait comes on top"
     notes = list(_notes(world, resolved, blocked))
     if len(domains) > MOST_DOMAINS:
         notes.append(f"{len(domains) - MOST_DOMAINS} more domains are not shown")
@@ -104,6 +105,7 @@ def _domain(world: World, resolved: Resolved, inside: Sequence[Counter[str]], na
         limit_from=source,
         rounding=rounding,
         peak_down=min(bounds),
+        free=max(0, limit - world.state.ledger(name).charged),
     )
 
 
@@ -116,14 +118,10 @@ def _expected(
     """Rounds of the tightest domain in each wave, times the time of one host; or the rate, where that is slower."""
     each_s, source = host_time(world, resolved)
     limits = {domain.domain: domain.limit for domain in domains}
-    rounds, tightest = 0, ""
-    for hosts in waves:
-        most, name = _rounds(hosts, limits, resolved.limits.total)
-        rounds += most
-        tightest = tightest or name
+    rounds = sum(_rounds(hosts, limits, resolved.limits.total) for hosts in waves)
     duration_s = rounds * each_s
-    count = "1 round" if rounds == 1 else f"{rounds} rounds"
-    how = f"{count} of {format_duration(each_s)} ({source}); the tightest limit is {tightest}"
+    how = f"{counted(rounds, 'round')} of {format_duration(each_s)} ({source})"
+    how += f"; the tightest limit is {tightest(world, resolved, domains)}"
     rate = resolved.limits.starts_per_minute
     if rate is not None and len(resolved.hosts) / rate * 60.0 > duration_s:
         duration_s = (len(resolved.hosts) - 1) / rate * 60.0 + each_s
@@ -133,17 +131,35 @@ def _expected(
     return duration_s, how
 
 
-def _rounds(hosts: Sequence[HostRecord], limits: dict[str, int], total: int | None) -> tuple[int, str]:
+def _rounds(hosts: Sequence[HostRecord], limits: dict[str, int], total: int | None) -> int:
+    """How often the domain that takes longest must be filled for these hosts."""
     inside = Counter(name for host in hosts for name in host.domains)
-    needed = [(math.ceil(count / max(1, limits[name])), -limits[name], name) for name, count in inside.items()]
+    needed = [math.ceil(count / max(1, limits[name])) for name, count in inside.items()]
     if total is not None:
-        needed.append((math.ceil(len(hosts) / total), -total, "total"))
-    rounds, _, name = max(needed, default=(0, 0, ""))
-    return rounds, name
+        needed.append(math.ceil(len(hosts) / total))
+    return max(needed, default=0)
 
 
-def _hosts(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"
+def tightest(world: World, resolved: Resolved, domains: Sequence[V.PlannedDomain]) -> str:
+    """The limit that binds this campaign: the fewest free places for its own targets, the narrower kind among equals.
+
+    Targets that are out of service already need no place.
+    """
+    charged = [host for host in resolved.hosts if world.state.charge(host.id) is not None]
+    inside = Counter(name for host in charged for name in host.domains)
+    found = [
+        (domain.free / want, *narrow_first(domain.domain), domain.free, domain.limit, want)
+        for domain in domains
+        if (want := domain.targets - inside[domain.domain])
+    ]
+    total, want = resolved.limits.total, len(resolved.hosts) - len(charged)
+    if total is not None and want:
+        free = max(0, total - len(charged))
+        found.append((free / want, *narrow_first("total"), free, total, want))
+    if not found:
+        return "none: every target is out of service already"
+    _, _, name, free, limit, want = min(found)
+    return f"{name}: {free} of {limit} free for {counted(want, 'host')}"
 
 
 def host_time(world: World, resolved: Resolved) -> tuple[float, str]:

@@ -189,6 +189,16 @@ def check_count(resolved: Resolved, expect_count: int, *, confirmed: bool, confi
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
+HOLDS = "holds"
+"""What the key of holds names in its record, where a campaign's names its campaign."""
+
+
+def first_use(record: KeyRecord) -> str:
+    """What a key was used for, and when."""
+    what = record.campaign if record.campaign == HOLDS else f"campaign {record.campaign}"
+    return f"{what}, {format_instant(record.at)}"
+
+
 def known_campaign(draft: Draft, caller: str, key: str, digest: str) -> CampaignRecord | None:
     """The campaign of a key used before with the same request; None for a new key.
 
@@ -198,7 +208,7 @@ def known_campaign(draft: Draft, caller: str, key: str, digest: str) -> Campaign
     if found is None:
         return None
     if found.digest != digest:
-        raise AlreadyDifferent(key, f"campaign {found.campaign}, {format_instant(found.at)}")
+        raise AlreadyDifferent(key, first_use(found))
     campaign = draft.state.campaigns.get(found.campaign)
     if campaign is None:
         reason = f"the key was used for campaign {found.campaign}, which is no longer kept"

@@ -44,21 +44,24 @@ class KeptFleet:
     def __init__(self) -> None:
         self.asked: tuple[Any, ...] = ()
 
+    def as_of(self) -> float:
+        return AT
+
     async def list_hosts(self, *asked: Any) -> tuple[tuple[views.Host, ...], str]:
         self.asked = asked
         return (HOST,), "next"
 
-    async def drain(self, *asked: Any) -> tuple[str, ...]:
+    async def drain(self, *asked: Any) -> views.Drained:
         self.asked = asked
-        return ("gpu-1",)
+        return views.Drained(hosts=("gpu-1",), over_budget=("fabric/ib-a would have 2 of 1",))
 
     async def rebind(self, *asked: Any) -> views.Host:
         self.asked = asked
         return HOST
 
-    async def add_hold(self, *asked: Any) -> tuple[views.Hold, ...]:
+    async def add_hold(self, *asked: Any) -> tuple[tuple[views.Hold, ...], bool]:
         self.asked = asked
-        return (HOLD,)
+        return (HOLD,), True
 
     async def probe_bmc(self, *asked: Any) -> views.BmcProbe:
         self.asked = asked
@@ -68,9 +71,10 @@ class KeptFleet:
         self.asked = asked
         return ("gpu-1",), AT
 
-    async def import_inventory(self, *asked: Any) -> tuple[tuple[views.InventoryChange, ...], int, bool]:
+    async def import_inventory(self, *asked: Any) -> views.Imported:
         self.asked = asked
-        return (views.InventoryChange(kind="added", host_id="h1", name="gpu-1", fields=("rack",)),), 7, True
+        change = views.InventoryChange(kind="added", host_id="h1", name="gpu-1", fields=("rack",))
+        return views.Imported(changes=(change,), unchanged=7, applied=True, added=1, fleet=7)
 
 
 class KeptLetters:
@@ -78,6 +82,9 @@ class KeptLetters:
 
     def __init__(self) -> None:
         self.asked: tuple[Any, ...] = ()
+
+    def as_of(self) -> float:
+        return AT
 
     async def list(self, *asked: Any) -> tuple[tuple[views.DeadLetter, ...], str]:
         self.asked = asked
@@ -114,6 +121,7 @@ async def test_no_selector_lists_all_but_an_empty_one_stays_empty(fleet_rpc: Fle
     answer = await fleet_rpc.list_hosts(ALICE, fleet_pb2.ListHostsRequest(page_size=5, states=["up"]))
     assert kept.asked == (5, "", None, ("up",))
     assert (answer.hosts[0].labels["a"], answer.next_page_token) == ("b", "next")
+    assert answer.as_of.ToMicroseconds() / 1e6 == pytest.approx(AT, abs=1e-6)
 
     await fleet_rpc.list_hosts(ALICE, fleet_pb2.ListHostsRequest(selector=campaign_pb2.Selector()))
     assert kept.asked[2] == Selector()
@@ -121,7 +129,7 @@ async def test_no_selector_lists_all_but_an_empty_one_stays_empty(fleet_rpc: Fle
 
 async def test_a_drain_without_a_selector_selects_nothing(fleet_rpc: FleetRpc, kept: KeptFleet) -> None:
     await fleet_rpc.drain_hosts(ALICE, fleet_pb2.DrainHostsRequest(reason="r", dry_run=True))
-    assert kept.asked == (ALICE, Selector(), "r", True)
+    assert kept.asked == (ALICE, Selector(), "r", True, False)
 
 
 async def test_a_rebind_carries_the_bmc_only_when_given(fleet_rpc: FleetRpc, kept: KeptFleet) -> None:
@@ -133,11 +141,20 @@ async def test_a_rebind_carries_the_bmc_only_when_given(fleet_rpc: FleetRpc, kep
 
 
 async def test_a_hold_has_its_kind_and_its_end(fleet_rpc: FleetRpc, kept: KeptFleet) -> None:
-    request = fleet_pb2.AddHoldRequest(kind=fleet_pb2.HOLD_KIND_FIRMWARE, reason="r")
+    request = fleet_pb2.AddHoldRequest(kind=fleet_pb2.HOLD_KIND_FIRMWARE, reason="r", key="k")
     request.selector.hosts.append("gpu-1")
     request.until.FromMilliseconds(round(AT * 1000))
     answer = await fleet_rpc.add_hold(ALICE, request)
-    assert kept.asked == (ALICE, Selector(hosts=("gpu-1",)), HoldKind.FIRMWARE, "r", pytest.approx(AT, abs=1e-6), False)
+    assert kept.asked == (
+        ALICE,
+        Selector(hosts=("gpu-1",)),
+        HoldKind.FIRMWARE,
+        "r",
+        pytest.approx(AT, abs=1e-6),
+        False,
+        "k",
+    )
+    assert answer.repeated_key
     assert not answer.holds[0].HasField("until")
     assert answer.holds[0].at.ToMilliseconds() == round(AT * 1000)
 
@@ -145,7 +162,7 @@ async def test_a_hold_has_its_kind_and_its_end(fleet_rpc: FleetRpc, kept: KeptFl
 async def test_a_probe_must_say_what_to_ask(fleet_rpc: FleetRpc, kept: KeptFleet) -> None:
     request = fleet_pb2.ProbeBmcRequest(host="gpu-1", verb=fleet_pb2.ProbeBmcRequest.VERB_LOCATE_ON)
     answer = await fleet_rpc.probe_bmc(ALICE, request)
-    assert kept.asked == (ALICE, "gpu-1", views.BmcVerb.LOCATE_ON)
+    assert kept.asked == (ALICE, "gpu-1", views.BmcVerb.LOCATE_ON, "")
     assert answer.power == "on"
     with pytest.raises(BadField, match="verb"):
         await fleet_rpc.probe_bmc(ALICE, fleet_pb2.ProbeBmcRequest(host="gpu-1"))
@@ -156,8 +173,9 @@ async def test_brake_and_inventory(fleet_rpc: FleetRpc, kept: KeptFleet) -> None
     assert released.until.ToMilliseconds() == round(AT * 1000)
     wanted = fleet_pb2.ImportInventoryRequest(content=b"hosts: []", format="yaml", remove_missing=True, reason="r")
     imported = await fleet_rpc.import_inventory(ALICE, wanted)
-    assert kept.asked == (ALICE, b"hosts: []", "yaml", False, True, "r")
+    assert kept.asked == (ALICE, b"hosts: []", "yaml", False, True, "r", 0)
     assert (imported.changes[0].fields[0], imported.unchanged, imported.applied) == ("rack", 7, True)
+    assert (imported.added, imported.removed, imported.fleet) == (1, 0, 7)
 
 
 async def test_dead_letters_by_state_and_how_they_were_resolved() -> None:
@@ -170,7 +188,7 @@ async def test_dead_letters_by_state_and_how_they_were_resolved() -> None:
 
     resolved = deadletter_pb2.ResolveDeadLetterRequest(id="d1", kind=deadletter_pb2.RESOLUTION_KIND_RMA, ticket="T")
     await rpc.resolve_dead_letter(ALICE, resolved)
-    assert kept.asked == (ALICE, "d1", ResolutionKind.RMA, "T", "", False)
+    assert kept.asked == (ALICE, "d1", ResolutionKind.RMA, "T", "", False, False)
     with pytest.raises(BadField, match="fixed, rma or ignored"):
         await rpc.resolve_dead_letter(ALICE, deadletter_pb2.ResolveDeadLetterRequest(id="d1"))
 

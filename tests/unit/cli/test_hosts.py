@@ -221,7 +221,7 @@ def test_a_host_called_fixed_by_force_that_is_not_back_is_warned_of(
     forced = ("deadletter", "resolve", letter.id, "--as", "fixed", "--force", "--reason", "reseated")
     done = cli(*forced, "--dry-run")
     assert (done.status, "dead all the same" in done.err) == (0, True)
-    assert fleet.asked_of("ResolveDeadLetter")[-1].force
+    assert next(asked for name, asked in fleet.asked if name == "ResolveDeadLetter").force
     fleet.whys[letter.host] = why.model_copy(update={"state": "up"})
     done = cli(*forced)
     assert (done.status, "all the same" in done.err) == (0, False)

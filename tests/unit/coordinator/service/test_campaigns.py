@@ -326,8 +326,9 @@ async def test_a_plan_shows_waves_peaks_limits_with_rounding_time_and_what_would
     # one wave of 1, then six waves of 10 hosts (the last of 11 begins a seventh), 3 at once: 1 + 6 * 4 + 1 rounds
     assert plan.expected_duration_s == pytest.approx(26 * 300.0)
     assert "26 rounds of 5 min" in plan.expected_from
-    assert "the tightest limit is fabric/ib-a" in plan.expected_from
-    assert plan.expected_from.endswith("; 1 host cannot start now; that wait comes on top")
+    assert "the tightest limit is fabric/ib-a: 3 of 3 free for 61 hosts" in plan.expected_from
+    assert plan.expected_from.endswith("; 1 blocked now, and that wait comes on top")
+    assert fabric.free == 3
     assert not office.store.commits
 
 

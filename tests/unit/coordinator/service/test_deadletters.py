@@ -165,33 +165,86 @@ async def test_resolve_ends_the_letters_charge_and_answers_the_same_again(
     assert office.state.charges == {}
     assert first.suggestion == ""
     assert await letters.resolve(BOB, letter, kind, "", "", False) == first
+    with pytest.raises(Refused, match=f"resolved as {kind.value}") as refused:
+        await letters.retry(BOB, (letter,), "", "r", False)
+    assert refused.value.fix == "to try its host again, begin anew: hostler host reboot gpu-001"
 
 
 async def test_a_resolution_is_corrected_by_another_and_the_audit_keeps_both(
     office: Office, letters: DeadLetterService
 ):
     letter = await lost(office, "gpu-001")
+    office.hear("gpu-001", "boot-late")
+    await office.turn()
     await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "reseated", False)
     mended = await letters.resolve(BOB, letter, ResolutionKind.RMA, "RMA-1", "it died again", False)
     assert mended.resolution is not None
     assert (mended.resolution.kind, mended.resolution.by) == (ResolutionKind.RMA, "bob")
     assert office.host("gpu-001").retired is not None
     told = [entry.detail for entry in office.store.audit_entries if entry.action == "deadletter.resolve"]
-    assert told == [f"{letter} as fixed", f"{letter} as rma under RMA-1, no longer fixed"]
-    with pytest.raises(Refused, match="its host is retired") as refused:
-        await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "", False)
-    assert (refused.value.holder, refused.value.fix) == ("bob", "when its board is back: hostler host rebind")
+    assert told[0] == f"{letter} as fixed"
+    assert told[1].startswith(f"{letter} as rma under RMA-1; before: fixed by alice at 2027-")
+    assert told[1].endswith(": reseated")
+    with pytest.raises(Refused, match="rebind gpu-001"):
+        await letters.retry(ALICE, (letter,), "", "r", False)
 
 
-async def test_resolving_a_host_that_is_still_dead_leaves_it_charged_as_dead(
+async def test_a_corrected_rma_brings_its_host_back_and_another_ticket_takes_the_place_of_the_first(
     office: Office, letters: DeadLetterService
 ):
     letter = await lost(office, "gpu-001")
-    office.now_s += 200.0
-    office.hear_all()
-    await office.turn()
-    await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "", False)
+    await letters.resolve(ALICE, letter, ResolutionKind.RMA, "RMA-1", "", False)
+    await letters.resolve(ALICE, letter, ResolutionKind.RMA, "RMA-2", "wrong number", False)
+    gone = office.host("gpu-001").retired
+    assert gone is not None
+    assert gone.ticket == "RMA-2"
+    assert len(office.state.members("fabric/ib-a")) == 5
+    await letters.resolve(BOB, letter, ResolutionKind.IGNORED, "", "wrong host", False)
+    assert office.host("gpu-001").retired is None
+    assert len(office.state.members("fabric/ib-a")) == 6
     assert cause_kinds(office, "gpu-001") == [CauseKind.DEAD]
+    assert office.state.ledger("fabric/ib-a").charged == 1
+
+
+async def test_a_host_that_is_not_back_is_not_called_fixed(office: Office, letters: DeadLetterService):
+    letter = await lost(office, "gpu-001")
+    with pytest.raises(Refused, match="still dead") as refused:
+        await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "nothing", False)
+    assert (refused.value.code, refused.value.subject) == ("not-back", "host gpu-001")
+    assert refused.value.since == office.sightings["h-gpu-001"].heard_at
+    assert refused.value.fix.startswith(f"hostler deadletter retry {letter}; or resolve it as rma or ignored")
+    assert "--force" in refused.value.fix
+    with pytest.raises(Refused):
+        await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "nothing", True)
+    with pytest.raises(BadField) as bad:
+        await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", " ", False, True)
+    assert bad.value.field == "reason"
+    assert (await letters.get(letter)).state is DeadLetterState.OPEN
+    await letters.resolve(ALICE, letter, ResolutionKind.FIXED, "", "its agent is being replaced", False, True)
+    told = [entry.detail for entry in office.store.audit_entries if entry.action == "deadletter.resolve"]
+    assert told[-1].startswith(f"{letter} as fixed, forced: it is still dead")
+
+
+@pytest.mark.parametrize("kind", [ResolutionKind.FIXED, ResolutionKind.IGNORED])
+async def test_a_host_that_is_not_heard_stays_charged_whatever_its_letter_became(
+    office: Office, letters: DeadLetterService, kind: ResolutionKind
+):
+    letter = await lost(office, "gpu-001")
+    assert cause_kinds(office, "gpu-001") == [CauseKind.DEAD_LETTER]
+    await letters.resolve(ALICE, letter, kind, "", "never mind", False, True)
+    assert cause_kinds(office, "gpu-001") == [CauseKind.DEAD]
+    assert office.state.ledger("fabric/ib-a").charged == 1
+    office.hear("gpu-001", "boot-late")
+    await office.turn()
+    assert office.state.charges == {}
+
+
+async def test_a_silent_host_of_a_new_leader_is_not_called_fixed_either(office: Office, letters: DeadLetterService):
+    _, ids = await failed(office, "gpu-001")
+    office.leader_since = office.now_s
+    office.sightings.clear()
+    with pytest.raises(Refused, match="new leader"):
+        await letters.resolve(ALICE, ids[0], ResolutionKind.FIXED, "", "", False)
 
 
 async def test_rma_needs_a_ticket_and_retires_the_host_under_it(office: Office, letters: DeadLetterService):

@@ -11,7 +11,9 @@ from hostler_contract.domains import Budget, CauseKind
 from hostler_contract.hosts import HoldKind
 from hostler_contract.work import TaskState
 from hostler_coordinator.fsck import problems
-from hostler_coordinator.refusals import BadField, BadFields, NotFound, Refused
+from hostler_coordinator.live import ReportKind
+from hostler_coordinator.ports import StoreUnavailableError
+from hostler_coordinator.refusals import AlreadyDifferent, BadField, BadFields, NotFound, Refused, Unavailable
 from hostler_coordinator.service.campaigns import CampaignService
 from hostler_coordinator.service.fleet import FleetService
 from service_office import ALICE, BOB, NOON, Office, request
@@ -54,6 +56,31 @@ def charged_truly(office: Office) -> bool:
 
 
 # -- domains ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_domain_without_a_budget_shows_the_largest_limit_of_the_campaigns_at_work_there(
+    office: Office, fleet: FleetService
+):
+    office.fleet(9)
+    office.fleet(3, "ib-b", "b-")
+    campaigns = CampaignService(office.desk())
+    assert ((await fleet.get_domain("fabric/ib-a")).limit_from) == "default"
+    small, _ = await campaigns.submit(ALICE, "k1", request("gpu-[001-004]", max_down=("fabric=2",)), 0, "", True)
+    large, _ = await campaigns.submit(ALICE, "k2", request("gpu-[005-009]", max_down=("fabric=4",)), 0, "", True)
+    await office.turn()
+    shown = await fleet.get_domain("fabric/ib-a")
+    assert (shown.charged, shown.limit, shown.limit_from) == (4, 4, f"campaign {large.id}")
+    other = await fleet.get_domain("fabric/ib-b")
+    assert (other.limit, other.limit_from) == (1, "default")
+    await campaigns.abort(ALICE, large.id, "", False)
+    for number in range(5, 10):
+        if office.state.charge(f"h-gpu-00{number}"):
+            office.says(large.id, f"gpu-00{number}", ReportKind.STOPPED)
+    await office.turn()
+    assert (await fleet.get_domain("fabric/ib-a")).limit_from == f"campaign {small.id}"
+    office.budget("fabric/ib-a", Budget(count=3))
+    shown = await fleet.get_domain("fabric/ib-a")
+    assert (shown.limit, shown.limit_from) == (3, "budget")
 
 
 async def test_domains_show_limit_origin_rounding_and_holders(office: Office, fleet: FleetService):
@@ -130,9 +157,9 @@ async def test_a_brake_is_released_for_named_hosts_with_reason_for_an_hour(offic
 
 async def test_holds_overlap_bind_name_their_owner_and_end(office: Office, fleet: FleetService):
     office.fleet(2)
-    first = await fleet.add_hold(ALICE, chosen("gpu-[001-002]"), HoldKind.HANDS_OFF, "look", NOON + 60.0, False)
+    first, _ = await fleet.add_hold(ALICE, chosen("gpu-[001-002]"), HoldKind.HANDS_OFF, "look", NOON + 60.0, False)
     office.now_s += 1.0
-    [second] = await fleet.add_hold(BOB, chosen("gpu-001"), HoldKind.CRASH_DUMP, "dumping", None, False)
+    [second], _ = await fleet.add_hold(BOB, chosen("gpu-001"), HoldKind.CRASH_DUMP, "dumping", None, False)
     office.now_s += 1.0
     listed, _ = await fleet.list_holds(0, "")
     assert [(hold.host, hold.owner) for hold in listed] == [
@@ -151,6 +178,42 @@ async def test_holds_overlap_bind_name_their_owner_and_end(office: Office, fleet
     assert (await fleet.list_holds(0, ""))[0] == ()
     await fleet.add_hold(ALICE, chosen("gpu-001"), HoldKind.HANDS_OFF, "again", None, False)
     assert first[0].id not in {hold.id for hold in office.state.all_holds}
+
+
+async def test_a_hold_under_a_key_is_added_once_and_not_again_when_it_was_removed(office: Office, fleet: FleetService):
+    office.fleet(60)
+    asked = (ALICE, chosen("gpu-[001-060]"), HoldKind.HANDS_OFF, "look", None, False, "k1")
+    first, repeated = await fleet.add_hold(*asked)
+    assert (len(first), repeated) == (60, False)
+    await fleet.remove_hold(BOB, first[3].id, "mine", False)
+    again, repeated = await fleet.add_hold(*asked)
+    assert repeated
+    assert {hold.id for hold in again} == {hold.id for hold in first} - {first[3].id}
+    with pytest.raises(AlreadyDifferent, match="k1"):
+        await fleet.add_hold(ALICE, chosen("gpu-001"), HoldKind.HANDS_OFF, "look", None, False, "k1")
+    with pytest.raises(AlreadyDifferent, match="holds"):
+        await submitted(office, "gpu-001")
+    other, repeated = await fleet.add_hold(BOB, chosen("gpu-001"), HoldKind.HANDS_OFF, "look", None, False, "k1")
+    assert (len(other), repeated) == (1, False)
+
+
+async def test_a_hold_that_broke_off_goes_on_under_its_key(office: Office, fleet: FleetService):
+    office.fleet(60)
+    asked = (ALICE, chosen("gpu-[001-060]"), HoldKind.HANDS_OFF, "look", None, False, "k1")
+
+    def away(_change: object) -> None:
+        if office.store.commits:
+            office.store.fail_with = StoreUnavailableError("etcd is away", NOON)
+
+    office.store.before_commit = away
+    with pytest.raises(Unavailable):
+        await fleet.add_hold(*asked)
+    done = len(office.state.all_holds)
+    assert 0 < done < 60
+    office.store.before_commit, office.store.fail_with = None, None
+    found, repeated = await fleet.add_hold(*asked)
+    assert (len(found), len(office.state.all_holds), repeated) == (60, 60, False)
+    assert len([entry for entry in office.store.audit_entries if entry.action == "hold.add"]) == 60
 
 
 @pytest.mark.parametrize(
@@ -173,18 +236,18 @@ gpu-002,ib-a,r1,SN-2,127.1.0.2,env:BMC
 
 
 async def test_import_shows_the_difference_first_then_applies_it(office: Office, fleet: FleetService):
-    changes, unchanged, applied = await fleet.import_inventory(ALICE, FILE, "csv", True, False, "")
-    assert [(change.kind, change.name) for change in changes] == [("added", "gpu-001"), ("added", "gpu-002")]
-    assert (unchanged, applied) == (0, False)
+    shown = await fleet.import_inventory(ALICE, FILE, "csv", True, False, "")
+    assert [(change.kind, change.name) for change in shown.changes] == [("added", "gpu-001"), ("added", "gpu-002")]
+    assert (shown.added, shown.unchanged, shown.applied, shown.fleet) == (2, 0, False, 0)
     assert not office.store.commits
-    same, _, applied = await fleet.import_inventory(ALICE, FILE, "csv", False, False, "first racks")
-    assert applied
-    assert same == changes
-    again, unchanged, _ = await fleet.import_inventory(ALICE, FILE, "csv", False, False, "")
-    assert (again, unchanged) == ((), 2)
+    same = await fleet.import_inventory(ALICE, FILE, "csv", False, False, "first racks")
+    assert same == shown.model_copy(update={"applied": True})
+    again = await fleet.import_inventory(ALICE, FILE, "csv", False, False, "")
+    assert (again.changes, again.unchanged, again.fleet) == ((), 2, 2)
     moved = FILE.replace(b"gpu-002,ib-a,r1", b"gpu-two,ib-a,r2")
-    [change], _, _ = await fleet.import_inventory(ALICE, moved, "csv", False, False, "")
-    assert change.fields == ("name: gpu-002 -> gpu-two", "rack: r1 -> r2")
+    told = await fleet.import_inventory(ALICE, moved, "csv", False, False, "")
+    assert (told.changed, told.unchanged) == (1, 1)
+    assert told.changes[0].fields == ("name: gpu-002 -> gpu-two", "rack: r1 -> r2")
     assert office.host("gpu-two").rack == "r2"
     kinds_of = [entry.action for entry in office.store.audit_entries]
     assert sorted(kinds_of) == ["host.change", "host.enrol", "host.enrol"]
@@ -208,10 +271,10 @@ async def test_import_removes_what_the_file_lacks_only_when_told(office: Office,
     await fleet.import_inventory(ALICE, FILE, "csv", False, False, "")
     await fleet.drain(BOB, chosen("gpu-002"), "", False)
     short = FILE.rsplit(b"gpu-002", 1)[0]
-    changes, _, _ = await fleet.import_inventory(ALICE, short, "csv", False, False, "")
-    assert changes == ()
-    [change], unchanged, _ = await fleet.import_inventory(ALICE, short, "csv", False, True, "scrapped")
-    assert (change.kind, change.name, unchanged) == ("removed", "gpu-002", 1)
+    assert (await fleet.import_inventory(ALICE, short, "csv", False, False, "")).changes == ()
+    told = await fleet.import_inventory(ALICE, short, "csv", False, True, "scrapped", 1)
+    assert [(change.kind, change.name) for change in told.changes] == [("removed", "gpu-002")]
+    assert (told.removed, told.unchanged, told.fleet) == (1, 1, 2)
     assert office.state.charges == {}
     assert charged_truly(office)
 
@@ -221,10 +284,33 @@ async def test_import_of_thousands_goes_in_transactions_that_fit_and_its_answer_
 ):
     rows = [b"name,fabric,rack,serial,labels"]
     rows += [f"n{n:05d},ib-{n % 4},r{n // 16},SN{n:05d},note={'x' * 100}".encode() for n in range(3_000)]
-    changes, _, _ = await fleet.import_inventory(ALICE, b"\n".join(rows), "csv", False, False, "")
+    told = await fleet.import_inventory(ALICE, b"\n".join(rows), "csv", False, False, "")
+    assert told.added == 3_000
     assert len(office.state.hosts) == 3_000
     assert all(change.operations <= 100 for change in office.store.commits)
-    assert sum(len(change.model_dump_json()) for change in changes) <= 1_048_576
+    assert sum(len(change.model_dump_json()) for change in told.changes) <= 1_048_576
+
+
+@pytest.mark.parametrize(
+    ("known", "kept", "needs"), [(30, 27, False), (30, 26, True), (300, 280, False), (300, 279, True)]
+)
+async def test_removing_many_hosts_needs_their_exact_number_whoever_says_yes(
+    office: Office, fleet: FleetService, known: int, kept: int, needs: bool
+):
+    office.fleet(known)
+    rows = b"id,name\n" + b"".join(f"h-gpu-{n:03d},gpu-{n:03d}\n".encode() for n in range(1, kept + 1))
+    shown = await fleet.import_inventory(ALICE, rows, "csv", True, True, "")
+    assert (shown.removed, shown.fleet, shown.needs_count) == (known - kept, known, needs)
+    with pytest.raises(Refused, match=f"{known - kept + 1} were expected"):
+        await fleet.import_inventory(ALICE, rows, "csv", False, True, "", known - kept + 1)
+    if needs:
+        with pytest.raises(Refused, match=f"it removes {known - kept} hosts of {known}") as refused:
+            await fleet.import_inventory(ALICE, rows, "csv", False, True, "")
+        assert refused.value.fix.startswith(f"give --expect-removed {known - kept}")
+        assert len(office.state.hosts) == known
+    told = await fleet.import_inventory(ALICE, rows, "csv", False, True, "", known - kept if needs else 0)
+    assert told.applied
+    assert len(office.state.hosts) == kept
 
 
 async def test_bad_files_name_every_bad_line_and_change_nothing(office: Office, fleet: FleetService):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from hostler_contract.campaigns import Selector
-from hostler_contract.domains import Budget, CauseKind
+from hostler_contract.domains import Budget, Cause, CauseKind, Charge
 from hostler_contract.hosts import BmcRef, HoldKind
-from hostler_contract.views import BmcSeen, BmcVerb
+from hostler_contract.views import BmcSeen, BmcVerb, Drained
 from hostler_contract.work import TaskState
 from hostler_coordinator.fsck import problems
 from hostler_coordinator.ports import StoreUnavailableError
@@ -61,12 +61,12 @@ def charged_truly(office: Office) -> bool:
 async def test_drain_marks_charges_and_audits_and_undrain_ends_it(office: Office, fleet: FleetService):
     office.fleet(2)
     office.budget("fabric/ib-a", Budget(count=2))
-    assert await fleet.drain(ALICE, chosen("gpu-001"), "fan noise", False) == ("gpu-001",)
+    assert await fleet.drain(ALICE, chosen("gpu-001"), "fan noise", False) == Drained(hosts=("gpu-001",))
     host = await fleet.get_host("gpu-001")
     assert (host.state, host.drained_by, host.drain_reason) == ("drained", "alice", "fan noise")
     assert host.charged_to == ("fabric/ib-a", "site/site")
     assert office.state.ledger("fabric/ib-a").charged == 1
-    assert await fleet.drain(BOB, chosen("gpu-001"), "mine now", False) == ()
+    assert await fleet.drain(BOB, chosen("gpu-001"), "mine now", False) == Drained()
     assert (await fleet.get_host("gpu-001")).drained_by == "alice"
     assert await fleet.undrain(BOB, chosen("gpu-[001-002]"), "quiet again", False) == ("gpu-001",)
     assert kinds(office, "gpu-001") == []
@@ -74,15 +74,67 @@ async def test_drain_marks_charges_and_audits_and_undrain_ends_it(office: Office
     assert office.actions_audited() == [("alice", "host.drain", "done"), ("bob", "host.undrain", "done")]
 
 
-async def test_a_person_may_drain_over_a_full_budget_and_is_told(office: Office, fleet: FleetService):
+async def test_a_drain_stays_within_the_budgets_all_of_it_or_nothing(office: Office, fleet: FleetService):
+    office.fleet(4)
+    with pytest.raises(Refused, match=r"fabric/ib-a would have 2 of 1 .default. out of service .0 now") as refused:
+        await fleet.drain(ALICE, chosen("gpu-[001-002]"), "", False)
+    assert refused.value.code == "over-budget"
+    assert "--force with --reason" in refused.value.fix
+    assert office.state.charges == {}
+    await fleet.drain(BOB, chosen("gpu-001"), "fans", False)
+    with pytest.raises(Refused, match=r"2 of 1 .default. out of service .1 now: gpu-001: drained by bob"):
+        await fleet.drain(ALICE, chosen("gpu-[001-002]"), "", False)
+    assert charged_truly(office)
+    office.budget("fabric/ib-a", Budget(count=2))
+    await fleet.drain(ALICE, chosen("gpu-[001-002]"), "", False)
+    with pytest.raises(Refused, match=r"3 of 2 .budget"):
+        await fleet.drain(ALICE, chosen("gpu-003"), "", False)
+
+
+async def test_a_host_that_is_out_of_service_already_may_always_be_drained(office: Office, fleet: FleetService):
+    office.fleet(2)
+    campaign = await submitted(office, "gpu-001")
+    assert office.task(campaign, "gpu-001").state is TaskState.RESERVED
+    done = await fleet.drain(ALICE, chosen("gpu-001"), "", False)
+    assert (done.hosts, done.over_budget) == (("gpu-001",), ())
+    assert office.state.ledger("fabric/ib-a").charged == 1
+
+
+async def test_a_place_that_is_taken_while_a_drain_is_written_is_seen(office: Office, fleet: FleetService):
+    office.fleet(2)
+
+    def rival(_change: object) -> None:
+        office.store.before_commit = None
+        host = office.host("gpu-001")
+        cause = Cause(kind=CauseKind.DEAD, ref="", since=NOON)
+        office.store.seed(Charge(host=host.id, domains=host.domains, causes=(cause,), since=NOON))
+        for name in host.domains:
+            office.store.seed(office.state.ledger(name).model_copy(update={"charged": 1}))
+
+    office.store.before_commit = rival
+    with pytest.raises(Refused, match="host gpu-002: fabric/ib-a would have 2 of 1"):
+        await fleet.drain(ALICE, chosen("gpu-002"), "", False)
+    assert office.host("gpu-002").drain is None
+    assert charged_truly(office)
+
+
+async def test_a_person_drains_over_a_full_budget_by_force_with_a_reason(office: Office, fleet: FleetService):
     office.fleet(3)
-    names = await fleet.drain(ALICE, chosen("gpu-[001-002]"), "", False)
-    assert names == ("gpu-001", "gpu-002 (fabric/ib-a then has 2 of 1 out of service)")
+    with pytest.raises(BadField) as bad:
+        await fleet.drain(ALICE, chosen("gpu-[001-002]"), " ", False, True)
+    assert bad.value.field == "reason"
+    done = await fleet.drain(ALICE, chosen("gpu-[001-002]"), "the rack leaks", False, True)
+    assert done.hosts == ("gpu-001", "gpu-002")
+    assert done.over_budget == ("fabric/ib-a would have 2 of 1 (default) out of service (0 now)",)
+    entries = [one for one in office.store.audit_entries if (one.action, one.result) == ("host.drain", "done")]
+    details = {entry.host: entry.detail for entry in entries}
+    assert details["h-gpu-001"] == ""
+    assert details["h-gpu-002"].startswith("over budget, forced: fabric/ib-a would have 2 of 1")
     assert office.state.ledger("fabric/ib-a").charged == 2
     campaign = await submitted(office, "gpu-003")
     view = await CampaignService(office.desk()).get(campaign)
     assert view.waiting_code == "budget-full"
-    assert "gpu-001: drain" in view.waiting_for
+    assert "gpu-001: drained by alice" in view.waiting_for
 
 
 async def test_drains_of_many_hosts_go_in_transactions_that_fit_and_survive_a_lost_race(
@@ -96,7 +148,7 @@ async def test_drains_of_many_hosts_go_in_transactions_that_fit_and_survive_a_lo
         office.store.seed(office.host("n03").model_copy(update={"note": "meanwhile"}))
 
     office.store.before_commit = rival
-    assert len(await fleet.drain(ALICE, Selector(all=True), "move", False)) == 60
+    assert len((await fleet.drain(ALICE, Selector(all=True), "move", False, True)).hosts) == 60
     assert len(office.store.commits) > 1
     assert all(change.operations <= 100 for change in office.store.commits)
     assert office.host("n03").note == "meanwhile"
@@ -120,15 +172,17 @@ async def test_dry_runs_of_every_change_write_nothing(office: Office, fleet: Fle
     office.fleet(2)
     await fleet.drain(ALICE, chosen("gpu-002"), "", False)
     before = len(office.store.commits)
-    assert await fleet.drain(ALICE, chosen("gpu-001"), "", True) == (
-        "gpu-001 (fabric/ib-a then has 2 of 1 out of service)",
-    )
+    shown = await fleet.drain(ALICE, chosen("gpu-001"), "", True)
+    assert shown.hosts == ("gpu-001",)
+    assert shown.over_budget[0].startswith("fabric/ib-a would have 2 of 1 (default) out of service (1 now: gpu-002")
+    assert (await fleet.note(ALICE, "gpu-001", "look", "why", True)).note == "look"
     assert await fleet.undrain(ALICE, chosen("gpu-002"), "", True) == ("gpu-002",)
-    assert (await fleet.retire(ALICE, "gpu-001", "RMA-1", "", True)).state == "retired"
+    assert (await fleet.retire(ALICE, "gpu-001", "RMA-1", "", True))[0].state == "retired"
     assert (await fleet.rebind(ALICE, "gpu-001", "NEW-1", None, "", True)).serial == "NEW-1"
     assert (await fleet.remove(ALICE, "gpu-001", "", True))[0] == "h-gpu-001"
     assert (await fleet.set_budget(ALICE, "fabric/ib-a", "50%", "", True)).limit == 1
-    assert len(await fleet.add_hold(ALICE, chosen("gpu-001"), HoldKind.FIRMWARE, "BIOS", None, True)) == 1
+    held, _ = await fleet.add_hold(ALICE, chosen("gpu-001"), HoldKind.FIRMWARE, "BIOS", None, True)
+    assert len(held) == 1
     with pytest.raises(NotFound):
         await fleet.retire(ALICE, "gpu-009", "RMA-1", "", True)
     assert len(office.store.commits) == before
@@ -143,19 +197,49 @@ async def test_retire_takes_a_host_out_of_charge_and_denominator_and_answers_the
     office.fleet(4)
     office.budget("fabric/ib-a", Budget(percent=50.0))
     await fleet.drain(ALICE, chosen("gpu-001"), "", False)
-    host = await fleet.retire(ALICE, "gpu-001", "RMA-4711", "dead board", False)
+    host, told = await fleet.retire(ALICE, "gpu-001", "RMA-4711", "dead board", False)
+    assert told == "it no longer counts as out of service (drained by alice)"
     assert host.state == "retired"
     assert host.charged_to == ()
     domain = await fleet.get_domain("fabric/ib-a")
     assert (domain.enrolled, domain.charged, domain.limit) == (3, 0, 1)
     assert "rounded down to 1" in domain.rounding
-    assert await fleet.retire(BOB, "gpu-001", "RMA-4711", "", False) == host
+    assert await fleet.retire(BOB, "gpu-001", "RMA-4711", "", False) == (host, "")
     with pytest.raises(Refused, match="RMA-4711"):
         await fleet.retire(BOB, "gpu-001", "RMA-9", "", False)
     with pytest.raises(BadField) as bad:
         await fleet.retire(BOB, "gpu-002", " ", "", False)
     assert bad.value.field == "ticket"
     assert charged_truly(office)
+
+
+async def test_retiring_a_host_at_work_names_the_work_and_is_refused_while_its_bmc_is_told(
+    office: Office, fleet: FleetService
+):
+    office.fleet(3)
+    campaign = await submitted(office, "gpu-[001-002]")
+    _, told = await fleet.retire(ALICE, "gpu-001", "RMA-1", "", True)
+    assert told == f"its task in campaign {campaign} (reserved) goes on and keeps its charge until it ends"
+    _, told = await fleet.retire(ALICE, "gpu-002", "RMA-2", "", False)
+    assert told == f"it is skipped as retired in {campaign}"
+    moving = office.task(campaign, "gpu-001")
+    office.store.seed(moving.model_copy(update={"state": TaskState.POWER_CYCLING}))
+    with pytest.raises(Refused, match="its BMC is being told") as refused:
+        await fleet.retire(ALICE, "gpu-001", "RMA-1", "", False)
+    assert (refused.value.code, refused.value.holder) == ("power-action", campaign)
+    assert office.host("gpu-001").retired is None
+    office.store.seed(moving)
+
+
+async def test_a_reason_for_asking_a_bmc_and_one_for_a_note_are_audited(office: Office, fleet: FleetService):
+    office.fleet(1)
+    await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE)
+    assert not office.store.audit_entries
+    await fleet.probe_bmc(ALICE, "gpu-001", BmcVerb.POWER_STATE, "it does not answer")
+    await fleet.note(ALICE, "gpu-001", "see 4711", "for the night shift")
+    noted, asked = sorted(office.store.audit_entries, key=lambda entry: entry.action)
+    assert (asked.action, asked.reason, asked.result) == ("host.power-state", "it does not answer", "asked")
+    assert (noted.action, noted.reason, noted.detail) == ("host.note", "for the night shift", "see 4711")
 
 
 async def test_rebind_carries_the_identity_to_a_new_board_and_brings_a_retired_host_back(

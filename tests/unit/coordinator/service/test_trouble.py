@@ -131,7 +131,7 @@ async def test_a_change_that_broke_off_says_how_far_it_came() -> None:
     office.fleet(60)
     desk = dataclasses.replace(office.desk(), store=_Broken(office, 1, in_doubt=False))  # type: ignore[arg-type]
     with pytest.raises(Unavailable) as refused:
-        await FleetService(desk).drain(ALICE, Selector(all=True), "x", False)
+        await FleetService(desk).drain(ALICE, Selector(all=True), "x", False, True)
     drained = sum(1 for host in office.state.hosts.values() if host.drain is not None)
     assert 0 < drained < 60
     assert str(refused.value).endswith(f"no etcd member answers; {drained} of 60 were changed before")
