@@ -9,7 +9,7 @@ from pathlib import Path
 from hostler_agent.attachment import Attachment, AttachmentSettings
 from hostler_agent.board import Board
 from hostler_agent.client import ClientSettings, GrpcCoordinators, TlsFiles
-from hostler_agent.config import Settings
+from hostler_agent.config import SessionLimits, Settings
 from hostler_agent.decide import Pauses, Situation
 from hostler_agent.drain import HookDrain, NoDrain
 from hostler_agent.endpoints import RememberedEndpoints
@@ -47,6 +47,13 @@ def pauses_of(settings: Settings) -> Pauses:
         intent_ttl_s=settings.reboot.intent_ttl_s,
         shutdown_timeout_default_s=settings.reboot.shutdown_timeout_default_s,
     )
+
+
+def longest_pause_s(limits: SessionLimits) -> float:
+    """The cap of the back-off, less the attempt that a black hole takes to its deadline: from one attempt to the next
+    is at most the cap, so that the agent is back within it once the network is (FC-A22).
+    """
+    return max(limits.backoff_cap_s - limits.attach_timeout_s, limits.backoff_cap_s / 2.0)
 
 
 def coordinators_of(settings: Settings, chance: random.Random) -> GrpcCoordinators:
@@ -110,7 +117,7 @@ async def assemble(world: World, settings: Settings, log: Logger) -> tuple[Agent
             reply_timeout_s=limits.reply_timeout_s,
             reattach_span_s=limits.reattach_span_s,
             backoff_first_s=limits.backoff_first_s,
-            backoff_cap_s=limits.backoff_cap_s,
+            backoff_cap_s=longest_pause_s(limits),
         ),
     )
     observation = Observation(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -75,30 +74,6 @@ class RecordingClock:
             raise Ended
 
 
-class Returning:
-    """Away until a moment of the agent's clock; the test ends at the first attempt after it."""
-
-    def __init__(self, clock: RecordingClock, back_at: float) -> None:
-        self._clock = clock
-        self._back_at = back_at
-
-    async def attach(self, hello: Callable[[], Hello]) -> LostSession:
-        hello()
-        if self._clock.now() >= self._back_at:
-            raise Ended
-        raise AttachError("unreachable", "connection refused")
-
-
-class Quiet:
-    """A logger that keeps nothing: three thousand agents have much to say."""
-
-    def info(self, event: str, **words: object) -> None:
-        """Ignore."""
-
-    def warning(self, event: str, **words: object) -> None:
-        """Ignore."""
-
-
 class Facts:
     """The one thing of the host that attaching needs."""
 
@@ -148,40 +123,3 @@ async def test_a_stream_that_breaks_at_once_is_a_failure_also_for_a_host_at_work
     slept = await pauses(entry(), away=False, lasts_s=0.0)
     assert max(slept) <= WORKING_CAP_S
     assert sum(slept[100:]) / 100 > WORKING_SPAN_S
-
-
-LOST_AGENTS = 3000
-
-
-async def back_after(outage_s: float, seed: int) -> float:
-    """When one agent comes back, seconds after its coordinator did; it lost it at one instant with all the others."""
-    clock = RecordingClock(10_000)
-    attachment = Attachment(
-        Board(situation(Entry(), attached=False)),
-        Returning(clock, clock.at + outage_s),
-        Facts(),  # type: ignore[arg-type]  # the rest of the host is of no interest here
-        clock,
-        random.Random(seed),
-        Quiet(),
-        host_id="id-h1",
-        settings=AttachmentSettings(backoff_first_s=0.5, backoff_cap_s=CAP_S),
-    )
-    began = clock.at
-    with pytest.raises(Ended):
-        await attachment.keep()
-    return clock.at - began - outage_s
-
-
-async def test_fc_a23_after_twenty_minutes_three_thousand_agents_come_back_spread_over_the_cap() -> None:
-    returned = [await back_after(1200.0, seed) for seed in range(LOST_AGENTS)]
-    mean = LOST_AGENTS / CAP_S
-    assert max(returned) <= CAP_S
-    assert max(Counter(int(at) for at in returned).values()) <= 3 * mean
-    beats = Counter(int(at + random.Random(number).uniform(0.9, 1.1) * 10) for number, at in enumerate(returned))
-    assert max(beats.values()) <= 3 * mean
-
-
-async def test_a_short_outage_is_over_soon() -> None:
-    returned = [await back_after(3.0, seed) for seed in range(200)]
-    assert max(returned) < 16.0
-    assert sum(returned) / len(returned) < 3.0

@@ -45,15 +45,22 @@ TOKEN = Token(epoch=1, counter=7)
 
 @pytest.mark.parametrize(
     ("attempt", "least_s", "most_s"),
-    [(0, 0.0, 0.5), (1, 0.0, 1.0), (4, 0.0, 8.0), (7, 30.0, 60.0), (10_000, 30.0, 60.0)],
+    [(0, 0.0, 0.5), (1, 0.0, 1.0), (4, 0.0, 8.0), (7, 0.0, 60.0), (8, 48.0, 60.0), (10_000, 48.0, 60.0)],
 )
-def test_the_span_doubles_up_to_the_cap_and_is_its_upper_half_there(
+def test_the_span_doubles_up_to_the_cap_and_is_its_upper_fifth_there(
     attempt: int, least_s: float, most_s: float
 ) -> None:
     chance = random.Random(attempt)
     drawn = [full_jitter_s(attempt, chance, first_s=0.5, cap_s=60.0) for _ in range(500)]
     assert least_s <= min(drawn) < least_s + most_s * 0.1
     assert most_s * 0.9 < max(drawn) <= most_s
+
+
+def test_a_span_that_is_the_cap_from_the_beginning_is_drawn_from_whole_first() -> None:
+    drawn = [full_jitter_s(0, random.Random(seed), first_s=60.0, cap_s=60.0) for seed in range(500)]
+    assert min(drawn) < 6.0
+    assert 54.0 < max(drawn) <= 60.0
+    assert full_jitter_s(1, random.Random(1), first_s=60.0, cap_s=60.0) >= 48.0
 
 
 def test_the_sample_shows_every_setting_with_its_default() -> None:
