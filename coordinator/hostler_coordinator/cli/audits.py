@@ -24,14 +24,14 @@ app = noun("audit", "Who did what, when and why; append-only.")
 
 COLUMNS = (
     Column("AT"),
-    Column("ACTOR", rank=1),
+    Column("ACTOR", rank=3),
     Column("ACTION"),
-    Column("HOST", rank=2),
-    Column("CAMPAIGN", rank=4),
-    Column("RESULT", rank=2),
+    Column("HOST", rank=1),
+    Column("CAMPAIGN", rank=2),
+    Column("RESULT", rank=1),
     Column("ID", wide=True, rank=6),
     Column("DETAIL", wide=True, rank=5),
-    Column("REASON", rank=3, flex=True),
+    Column("REASON", rank=4, flex=True),
 )
 NEWEST_DEFAULT = 200
 

@@ -51,7 +51,7 @@ def _guarded(given: list[str], output: Output) -> int:
 def _wrong_usage(error: Exception, output: Output) -> int:
     """Say what is wrong with the command line; a noun without a verb gets its help."""
     command = getattr(getattr(error, "ctx", None), "command_path", "hostler")
-    text = str(getattr(error, "format_message", error.__str__)()).strip()
+    text = str(getattr(error, "format_message", error.__str__)()).strip().replace(": Value error, ", ": ")
     if text.startswith("Usage:"):
         if output.for_people:
             sys.stderr.write(f"{text}\n")

@@ -224,3 +224,10 @@ def test_a_key_is_told_once(cli: Cli, fleet: stand_in.Fleet) -> None:
     key: Any = fleet.submitted[0].key
     assert done.out.count(key) == 1
     assert cli("campaign", "submit", "gpu-002", "--yes", "--key", "mine").out.count("mine") == 1
+
+
+def test_a_value_that_is_none_of_the_known_ones_is_told_plainly(bare_cli: Cli) -> None:
+    done = bare_cli("task", "list", "c-1", "--state", "cancelled")
+    assert (done.status, "Value error" in done.err) == (2, False)
+    assert "'cancelled' is not one of" in done.err
+    assert "'aborted'" in done.err
