@@ -38,13 +38,21 @@ def campaign_row(campaign: Campaign) -> Sequence[object]:
         campaign.state,
         f"{counts.succeeded}/{campaign.target_count}",
         counts.running,
-        counts.dead_letter,
+        _letters_of(campaign),
         age_of(campaign.created_at, campaign.as_of),
         campaign.created_by,
         campaign.key,
         campaign.reason,
         waiting_of(campaign),
     )
+
+
+def _letters_of(campaign: Campaign) -> str:
+    """`0`, `2 open`, `1 of 3 open`: those that wait for a person, of all there were."""
+    every, left = campaign.counts.dead_letter, campaign.dead_letters_open
+    if left == every:
+        return f"{every} open" if every else "0"
+    return f"{left} of {every} open"
 
 
 def operation_of(campaign: Campaign) -> str:
@@ -149,11 +157,12 @@ def plan_screen(plan: Plan, output: Output) -> Iterable[str]:
     """A plan: size, waves, peak per domain with every rounding, blocked hosts, time, what to look at."""
     width = output.width
     expected = format_duration(plan.expected_duration_s)
+    takes = "takes at least" if plan.blocked else "takes about"
     yield from facts(
         (
             ("plan", plan.plan_token),
             ("hosts", f"{plan.target_count}, {len(plan.blocked) or 'none'} of them blocked now"),
-            ("takes about", f"{expected} ({plan.expected_from})" if plan.expected_from else expected),
+            (takes, f"{expected} ({plan.expected_from})" if plan.expected_from else expected),
             ("needs", "the exact count, as it is above the size limit" if plan.needs_count else ""),
         ),
         width=width,
@@ -181,8 +190,9 @@ def _planned_domains(plan: Plan, output: Output) -> Iterable[str]:
         Column("TARGETS", rank=2, right=True),
         Column("DOWN NOW", rank=2, right=True),
         Column("LIMIT", right=True),
+        Column("FREE", rank=2, right=True),
         Column("PEAK", right=True),
-        Column("LIMIT FROM", rank=1, flex=True),
+        Column("LIMIT FROM", rank=4, flex=True),
     )
     rows = [
         (
@@ -191,6 +201,7 @@ def _planned_domains(plan: Plan, output: Output) -> Iterable[str]:
             item.targets,
             item.charged_now,
             item.limit,
+            item.free,
             item.peak_down,
             f"{item.limit_from}: {item.rounding}" if item.rounding else item.limit_from,
         )

@@ -9,7 +9,8 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 
 GAP = 2
-FLEX_MIN = 16
+FLEX_MIN = 26
+VALUE_MIN = 16
 INDENT = "    "
 
 
@@ -59,7 +60,7 @@ def lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, wide
 def _below(pairs: Iterable[tuple[str, str]], width: int | None) -> list[str]:
     """What had no room beside the others, as lines under the row; empty values say nothing."""
     text = "; ".join(f"{title.lower()}: {value}" for title, value in pairs if value not in {"", "-"})
-    size = max(FLEX_MIN, width - len(INDENT)) if width is not None else None
+    size = max(VALUE_MIN, width - len(INDENT)) if width is not None else None
     return [INDENT + line for line in fold(text, size)] if text else []
 
 
@@ -130,7 +131,7 @@ def facts(pairs: Iterable[tuple[str, object]], *, width: int | None) -> list[str
     indent = max(len(name) for name, _ in shown) + GAP
     lines: list[str] = []
     for name, value in shown:
-        first, *more = fold(value, width - indent if width is not None and width - indent >= FLEX_MIN else None)
+        first, *more = fold(value, width - indent if width is not None and width - indent >= VALUE_MIN else None)
         lines.append(f"{name:<{indent}}{first}".rstrip())
         lines += [" " * indent + line for line in more]
     return lines
