@@ -8,6 +8,8 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hostler_agent.excerpt import excerpt
+
 OUTPUT_MAX_BYTES = 64 * 1024
 REAP_TIMEOUT_S = 2.0
 
@@ -24,12 +26,15 @@ class Ended:
     errors: str = ""
     problem: str = ""
     started: bool = True
+    left_out_bytes: int = 0
+    """What it said beyond the part that is kept."""
 
     @property
     def words(self) -> str:
-        """What the child said, errors first, in one line."""
+        """What the child said, errors first, in one line; marked as cut where that is too much to report."""
         said = " ".join(part for part in (self.errors.strip(), self.output.strip()) if part)
-        return " ".join(said.split()) or self.problem or f"exit status {self.status}"
+        line = " ".join(said.split())
+        return excerpt(line, left_out_bytes=self.left_out_bytes) or self.problem or f"exit status {self.status}"
 
 
 async def run_child(command: Sequence[str], *, deadline_s: float, given: bytes = b"") -> Ended:
@@ -51,7 +56,7 @@ async def run_child(command: Sequence[str], *, deadline_s: float, given: bytes =
         return Ended(None, problem=f"{command[0]}: {error.strerror}", started=False)
     try:
         async with asyncio.timeout(deadline_s):
-            output, errors, _ = await asyncio.gather(_drain(child.stdout), _drain(child.stderr), _give(child, given))
+            said, told, _ = await asyncio.gather(_drain(child.stdout), _drain(child.stderr), _give(child, given))
             status = await child.wait()
     except TimeoutError:
         await _give_up(child)
@@ -59,15 +64,26 @@ async def run_child(command: Sequence[str], *, deadline_s: float, given: bytes =
     except asyncio.CancelledError:
         await _give_up(child)
         raise
-    return Ended(status, output.decode(errors="replace"), errors.decode(errors="replace"))
+    (output, more), (errors, more_errors) = said, told
+    return Ended(
+        status,
+        output.decode(errors="replace"),
+        errors.decode(errors="replace"),
+        left_out_bytes=more + more_errors,
+    )
 
 
-async def _drain(stream: asyncio.StreamReader | None) -> bytes:
-    """Read to the end; keep only the first part, so that a child which never stops talking costs no memory."""
-    kept = b""
+async def _drain(stream: asyncio.StreamReader | None) -> tuple[bytes, int]:
+    """Read to the end; keep only the first part, so that a child which never stops talking costs no memory.
+
+    Returns what is kept, and how many bytes are not.
+    """
+    kept, left_out_bytes = bytearray(), 0
     while stream is not None and (chunk := await stream.read(8192)):
-        kept += chunk[: OUTPUT_MAX_BYTES - len(kept)]
-    return kept
+        room = OUTPUT_MAX_BYTES - len(kept)
+        kept += chunk[:room]
+        left_out_bytes += len(chunk) - len(chunk[:room])
+    return bytes(kept), left_out_bytes
 
 
 async def _give(child: asyncio.subprocess.Process, given: bytes) -> None:

@@ -20,6 +20,7 @@ from hostler_agent.decide.steps import (
     Undrain,
     Wait,
 )
+from hostler_agent.excerpt import REPORT_MAX_CHARS, excerpt
 from hostler_agent.logs import Logger
 from hostler_agent.operations import OPERATIONS
 from hostler_agent.ports import Clock, Drain, DrainError, DrainLook, Host, Journal, JournalRefusedError
@@ -110,7 +111,8 @@ class Performer:
 
     async def _progress(self, step: Step, detail: str = "") -> None:
         order = self._order()
-        await self._line.say(Progress(task_id=order.task_id, token=order.token, step=step, detail=detail))
+        said = excerpt(detail, REPORT_MAX_CHARS)
+        await self._line.say(Progress(task_id=order.task_id, token=order.token, step=step, detail=said))
 
     async def _save(self, entry: Entry) -> bool:
         """Strict: what cannot be made durable ends the attempt, with the disk as it was."""
@@ -235,7 +237,7 @@ class Performer:
             token=order.token,
             kind=step.kind,
             code=step.code,
-            text=step.text,
+            text=excerpt(step.text, REPORT_MAX_CHARS),
             boot_id=self._board.situation.boot_id,
             permanent=step.permanent,
         )

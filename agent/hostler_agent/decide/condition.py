@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hostler_agent.decide.situation import ActState, Situation
+from hostler_agent.excerpt import REPORT_MAX_CHARS, excerpt
 from hostler_agent.session import Hello
 from hostler_contract.hosts import Condition, HostFacts, Usability
 
@@ -15,8 +16,8 @@ def condition_of(situation: Situation, now: float) -> Condition:
     act = situation.act
     return Condition(
         usability=usability,
-        usability_reason=reason,
-        blocked_by="; ".join(one.who for one in situation.blockers),
+        usability_reason=excerpt(reason, REPORT_MAX_CHARS),
+        blocked_by=excerpt("; ".join(one.who for one in situation.blockers), REPORT_MAX_CHARS),
         drained_for=situation.entry.drained_for,
         shutting_down=situation.shutting_down or (act is not None and act.state is ActState.ACCEPTED),
         can_drain=situation.can_drain,

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hostler_agent.children import run_child
+from hostler_agent.excerpt import excerpt
 from hostler_agent.ports import DrainError, DrainLook
 
 
@@ -68,7 +69,8 @@ class HookDrain:
             msg = f"drain hook {verb}: {ended.words}"
             raise DrainError(msg)
         try:
-            return HookAnswer.model_validate_json(ended.output)
+            answer = HookAnswer.model_validate_json(ended.output)
         except ValidationError as error:
             msg = f"drain hook {verb}: answer is not as agreed ({error.error_count()} errors): {ended.output[:200]}"
             raise DrainError(msg) from error
+        return answer.model_copy(update={"text": excerpt(answer.text)})

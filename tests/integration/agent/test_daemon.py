@@ -85,7 +85,25 @@ async def test_the_daemon_reboots_its_host_once_and_proves_it(
     assert asked.returncode == 0
 
 
-async def test_a_wrong_configuration_is_wrong_usage(tmp_path: Path) -> None:
+async def test_a_wrong_configuration_ends_with_a_status_that_is_not_tried_again(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("colour: blue\n")
     asked = await daemon(tmp_path / "agent.yaml")
-    assert await asyncio.wait_for(asked.wait(), 20) == 2
+    assert await asyncio.wait_for(asked.wait(), 20) == 78
+
+
+async def test_fc_d07_a_check_that_says_six_mib_neither_keeps_the_agent_away_nor_is_reported_whole(
+    coordinator: FakeCoordinator, certificates: Certificates, tmp_path: Path
+) -> None:
+    config = prepare(tmp_path, certificates, f"127.0.0.1:{coordinator.port}")
+    settings = yaml.safe_load(config.read_text())
+    settings["checks"]["commands"] = [["sh", "-c", "head -c 6291456 /dev/zero | tr '\\0' x; exit 1"]]
+    config.write_text(yaml.safe_dump(settings))
+    agent, host = await daemon(config), coordinator.host("id-h1")
+    try:
+        await until(lambda: host.condition.usability_reason, "the failed check")
+        assert host.condition.usability_reason.endswith(" … (cut: 6291456 bytes in all)")
+        assert max(one.ByteSize() for one in host.heard) < 8_192
+        assert host.streams == 1
+    finally:
+        agent.terminate()
+        assert await asyncio.wait_for(agent.wait(), 20) == 0

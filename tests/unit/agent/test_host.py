@@ -9,10 +9,13 @@ import pytest
 
 from hostler_agent.checks import PostBootChecks, judge_command, judge_target
 from hostler_agent.children import Ended, run_child
-from hostler_agent.decide import ActState, BlockerKind
+from hostler_agent.client import to_request
+from hostler_agent.decide import ActState, Blocker, BlockerKind, condition_of
+from hostler_agent.excerpt import excerpt
 from hostler_agent.host import Machine, boot, busy, facts, inhibitors, reboot
+from hostler_agent.session import Heartbeat
 from hostler_contract.hosts import Usability
-from unit.agent.situations import order
+from unit.agent.situations import NOW, order, situation
 
 BOOT_ID = "5f1c2d3e-0a1b-4c2d-8e3f-001122334455"
 INHIBITED = 'Operation inhibited by "svc" (PID 1844 "installer", user root), reason is "update in progress".'
@@ -257,3 +260,33 @@ async def test_a_child_that_never_stops_talking_costs_no_memory() -> None:
 async def test_a_child_gets_its_input_and_may_ignore_it() -> None:
     assert (await run_child(["cat"], deadline_s=5.0, given=b"hello")).output == "hello"
     assert (await run_child(["true"], deadline_s=5.0, given=b"x" * 100_000)).status == 0
+
+
+SIX_MIB = ["sh", "-c", "head -c 6291456 /dev/zero | tr '\\0' x; exit 1"]
+
+
+async def test_fc_d07_six_mib_of_detail_are_cut_and_marked_as_cut() -> None:
+    verdict = await PostBootChecks(boot_target="", commands=[SIX_MIB], deadline_s=20.0).run()
+    assert verdict.usability is Usability.UNUSABLE
+    assert verdict.reason.endswith("xxx … (cut: 6291456 bytes in all)")
+    assert len(verdict.reason) < 1200
+
+
+def test_fc_d07_nothing_that_an_agent_reports_is_longer_than_a_report_may_be() -> None:
+    people = tuple(Blocker(BlockerKind.PERSON, f"logged in: {'z' * 300} {number}") for number in range(500))
+    told = condition_of(situation(blockers=people, usability=Usability.UNKNOWN, usability_reason="é" * 70_000), NOW)
+    assert told.blocked_by.endswith("bytes in all)")
+    assert told.usability_reason.endswith(" … (cut: 140000 bytes in all)")
+    assert to_request(Heartbeat(sequence=1, condition=told)).ByteSize() < 16_384
+
+
+@pytest.mark.parametrize("length", [0, 1, 999, 1000])
+def test_what_fits_is_left_as_it_is(length: int) -> None:
+    assert excerpt("y" * length) == "y" * length
+
+
+def test_what_is_cut_says_so_and_fits() -> None:
+    assert excerpt("y" * 1001).endswith("yyy … (cut: 1001 bytes in all)")
+    assert len(excerpt("y" * 1001)) == 1000
+    assert excerpt("short", left_out_bytes=95) == "short … (cut: 100 bytes in all)"
+    assert excerpt(excerpt("y" * 5000)) == excerpt("y" * 5000)
