@@ -41,7 +41,7 @@ def _in(service: str, name: str, request: Callable[..., Q], response: type[R]) -
 
 
 def _once(method: Method[Q, R]) -> Method[Q, R]:
-    """Twice is not once: a second hold, or "there is no such host" of a host that the first call removed."""
+    """Twice is not once: "there is no such host" of a host that the first call removed."""
     return replace(method, repeatable=False)
 
 
@@ -76,7 +76,7 @@ PROBE_BMC = _once(_in(_F, "ProbeBmc", fleet.ProbeBmcRequest, fleet.ProbeBmcRespo
 LIST_DOMAINS = _in(_F, "ListDomains", fleet.ListDomainsRequest, fleet.ListDomainsResponse)
 GET_DOMAIN = _in(_F, "GetDomain", fleet.GetDomainRequest, fleet.GetDomainResponse)
 SET_DOMAIN_BUDGET = _in(_F, "SetDomainBudget", fleet.SetDomainBudgetRequest, fleet.SetDomainBudgetResponse)
-ADD_HOLD = _once(_in(_F, "AddHold", fleet.AddHoldRequest, fleet.AddHoldResponse))
+ADD_HOLD = _in(_F, "AddHold", fleet.AddHoldRequest, fleet.AddHoldResponse)
 LIST_HOLDS = _in(_F, "ListHolds", fleet.ListHoldsRequest, fleet.ListHoldsResponse)
 REMOVE_HOLD = _once(_in(_F, "RemoveHold", fleet.RemoveHoldRequest, fleet.RemoveHoldResponse))
 RELEASE_BRAKE = _in(_F, "ReleaseBrake", fleet.ReleaseBrakeRequest, fleet.ReleaseBrakeResponse)

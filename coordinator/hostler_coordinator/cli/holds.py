@@ -17,9 +17,9 @@ from hostler_coordinator.cli.ages import age_of, check_when, instant_of, moment_
 from hostler_coordinator.cli.errors import Faults, Problem, needed
 from hostler_coordinator.cli.run import Run
 from hostler_coordinator.cli.selecting import select
-from hostler_coordinator.cli.submitting import lines_of
+from hostler_coordinator.cli.submitting import lines_of, new_key
 from hostler_coordinator.cli.tables import Column
-from hostler_coordinator.cli.verbs import noun, verb
+from hostler_coordinator.cli.verbs import noun, verb, with_key_hint
 
 app = noun("hold", "Hands off a host until a moment, for a reason; binds every actor.")
 
@@ -66,6 +66,7 @@ def add_verb(
     ] = "",
     kind: Annotated[HoldKind, typer.Option("--kind", help="What the hold is for.")] = HoldKind.HANDS_OFF,
     reason: flags.Reason = "",
+    key: flags.Key = None,
     dry_run: flags.DryRun = False,
 ) -> None:
     """Keep every hand off these hosts: no work starts on them, and no rescue."""
@@ -74,7 +75,8 @@ def add_verb(
     faults.take(check_when, until, "--until")
     selector = faults.take(select, hosts, label, from_file, every) or Selector()
     faults.done()
-    request = pb.AddHoldRequest(kind=f"HOLD_KIND_{kind.name}", reason=reason, dry_run=dry_run)
+    chosen = key or new_key()
+    request = pb.AddHoldRequest(kind=f"HOLD_KIND_{kind.name}", reason=reason, dry_run=dry_run, key=chosen)
     codec.fill_message(selector, request.selector)
     if until:
         ends_at = instant_of(until, "--until", run.status().now, ahead=True)
@@ -82,9 +84,9 @@ def add_verb(
     try:
         answer = run.call(api.ADD_HOLD, request)
     except Problem as problem:
-        if problem.in_doubt:
-            problem.fix = "see with `hostler hold list` whether it was added before adding it again"
-        raise
+        raise with_key_hint(problem, chosen) from problem
+    if answer.repeated_key and key is not None:
+        run.output.warn(f"key {chosen} was used before for this very request; nothing new was held")
     found = [codec.from_message(Hold, item) for item in answer.holds]
     _show(run, found, [f"would hold {len(found)}" if dry_run else f"held {len(found)}"], empty="no host")
 

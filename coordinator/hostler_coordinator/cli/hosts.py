@@ -68,16 +68,26 @@ def _mark(run: Run, method: api.Method[Any, Any], request: Any, *, yes: bool, wo
         rehearsal = type(request)()
         rehearsal.CopyFrom(request)
         rehearsal.dry_run = True
-        touched = list(run.call(method, rehearsal).hosts)
-        if len(touched) > 1 or request_all:
-            run.output.aside(touched)
+        shown = run.call(method, rehearsal)
+        touched, refused = list(shown.hosts), bool(_over(shown)) and not request.force
+        if (len(touched) > 1 or request_all) and not refused:
+            run.output.aside([*touched, *_over(shown)])
             run.confirm(f"{word.capitalize()} {counted(len(touched), 'host')}?", yes=False, action=word)
-    hosts = list(run.call(method, request).hosts)
+    answer = run.call(method, request)
+    hosts, over = list(answer.hosts), _over(answer)
     will = f"would {word}" if request.dry_run else f"{word}ed"
-    document = {"hosts": hosts, "dry_run": request.dry_run}
-    run.output.show(
-        document, hosts, lambda: [f"{will} {len(hosts)}: {', '.join(hosts)}" if hosts else "no host changed"]
-    )
+    said = [f"{will} {len(hosts)}: {', '.join(hosts)}" if hosts else "no host changed"]
+    document: dict[str, object] = {"hosts": hosts, "dry_run": request.dry_run}
+    if isinstance(request, pb.DrainHostsRequest):
+        document |= {"over_budget": over, "refused": bool(over) and not request.force}
+    if over and not request.force:
+        said = [f"would refuse to {word} {len(hosts)}: {', '.join(hosts)}; it needs --force with --reason"]
+    run.output.show(document, hosts, lambda: [*said, *(f"over budget: {one}" for one in over)])
+
+
+def _over(answer: Any) -> list[str]:
+    """Budgets that a drain goes over; an undrain goes over none."""
+    return list(answer.over_budget) if isinstance(answer, pb.DrainHostsResponse) else []
 
 
 @verb(app, "drain", 'hostler host drain gpu-003 --reason "fan replaced"')
@@ -89,11 +99,20 @@ def drain_verb(
     from_file: flags.FromFile = None,
     every: flags.All = False,
     reason: flags.Reason = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Go over the budgets of their domains; needs --reason.", show_default=False)
+    ] = False,
     yes: flags.Yes = False,
     dry_run: flags.DryRun = False,
 ) -> None:
-    """Take hosts out of service in your name; charged like any other work, and only `undrain` ends it."""
-    request = pb.DrainHostsRequest(reason=reason, dry_run=dry_run)
+    """Take hosts out of service in your name; charged like any other work, and only `undrain` ends it.
+
+    It stays within the budgets of their domains, one where none is set; hosts that are out of service already cost
+    nothing. All of it is done or nothing.
+    """
+    if force:
+        needed(reason, "--force goes over budgets", "--reason", "add --reason TEXT")
+    request = pb.DrainHostsRequest(reason=reason, force=force, dry_run=dry_run)
     codec.fill_message(select(hosts, label, from_file, every), request.selector)
     _mark(run, api.DRAIN_HOSTS, request, yes=yes, word="drain")
 
@@ -131,12 +150,9 @@ def note_verb(
         raise usage("a note and --remove contradict each other", flag="--remove", fix="give one of the two")
     if not remove:
         needed(note, "an empty note says nothing", "TEXT", "give a TEXT, or --remove to take the note off")
-    text = f"{note.strip()} ({reason})" if note.strip() and reason else note.strip()
-    if dry_run:
-        found = codec.from_message(Host, run.call(api.GET_HOST, pb.GetHostRequest(host=host)).host)
-        found = found.model_copy(update={"note": text})
-    else:
-        found = codec.from_message(Host, run.call(api.NOTE_HOST, pb.NoteHostRequest(host=host, note=text)).host)
+    text = note.strip()
+    request = pb.NoteHostRequest(host=host, note=text, reason=reason, dry_run=dry_run)
+    found = codec.from_message(Host, run.call(api.NOTE_HOST, request).host)
     will = ("would be" if dry_run else "was") if remove else ("would note" if dry_run else "noted")
     said = f"the note on {found.name} {will} taken off" if remove else f"{will} on {found.name}: {text}"
     run.output.show(found, [found.name], lambda: [said])

@@ -12,14 +12,15 @@ from hostler_contract.hosts import BmcRef
 from hostler_contract.pb.hostler.v1 import fleet_pb2 as pb
 from hostler_contract.views import Host, InventoryChange
 from hostler_coordinator.cli import api, flags
-from hostler_coordinator.cli.errors import usage
+from hostler_coordinator.cli.errors import Problem, usage
 from hostler_coordinator.cli.host_screens import host_screen
 from hostler_coordinator.cli.new_domains import told, unknown_domains
-from hostler_coordinator.cli.run import Run, is_interactive
+from hostler_coordinator.cli.run import Run, ask_count, is_interactive
 from hostler_coordinator.cli.selecting import read_bounded
 from hostler_coordinator.cli.submitting import lines_of
 from hostler_coordinator.cli.tables import Column
 from hostler_coordinator.cli.verbs import verb
+from hostler_coordinator.phrases import counted
 
 INVENTORY_BYTES_MAX = 8 * 1024 * 1024
 CHANGE_COLUMNS = (
@@ -57,11 +58,15 @@ def retire_verb(
     dry_run: flags.DryRun = False,
 ) -> None:
     """Take a host out of charge and denominator, under a ticket."""
-    if is_interactive() and not dry_run:
-        run.confirm(f"Retire {host} under {rma}?", yes=yes, action="retire")
     request = pb.RetireHostRequest(host=host, ticket=rma, reason=reason, dry_run=dry_run)
-    retired = codec.from_message(Host, run.call(api.RETIRE_HOST, request).host)
-    _show_host(run, retired, f"retired {retired.name} under {rma}", dry_run=dry_run)
+    if is_interactive() and not dry_run and not yes:
+        rehearsal = pb.RetireHostRequest(host=host, ticket=rma, reason=reason, dry_run=True)
+        run.output.aside([run.call(api.RETIRE_HOST, rehearsal).consequence])
+        run.confirm(f"Retire {host} under {rma}?", yes=yes, action="retire")
+    answer = run.call(api.RETIRE_HOST, request)
+    retired = codec.from_message(Host, answer.host)
+    said = f"retired {retired.name} under {rma}"
+    _show_host(run, retired, f"{said}: {answer.consequence}" if answer.consequence else said, dry_run=dry_run)
 
 
 def rebind_verb(
@@ -147,6 +152,12 @@ def import_verb(
     remove_missing: Annotated[
         bool, typer.Option("--remove-missing", help="Also remove hosts that the file lacks.", show_default=False)
     ] = False,
+    expect_removed: Annotated[
+        int,
+        typer.Option(
+            "--expect-removed", metavar="N", min=0, help="The exact number of hosts to be removed.", show_default=False
+        ),
+    ] = 0,
     reason: flags.Reason = "",
     yes: flags.Yes = False,
     dry_run: flags.DryRun = False,
@@ -167,14 +178,19 @@ def import_verb(
         raise usage(f"format {kind!r} is neither yaml nor csv", flag="--format")
     content = read_bounded(file, "FILE", INVENTORY_BYTES_MAX)
     request = pb.ImportInventoryRequest(
-        content=content, format=kind, dry_run=True, remove_missing=remove_missing, reason=reason
+        content=content,
+        format=kind,
+        dry_run=True,
+        remove_missing=remove_missing,
+        reason=reason,
+        expect_removed=expect_removed,
     )
     answer = run.call(api.IMPORT_INVENTORY, request)
     new = unknown_domains(run, _changes(answer))
     if not dry_run and any(item.kind != "unchanged" for item in answer.changes):
         if not yes:
-            run.output.aside(_diff(run, _changes(answer), answer.unchanged, new))
-        run.confirm("Apply these changes?", yes=yes, action="import")
+            run.output.aside(_diff(run, _changes(answer), answer, new))
+        request.expect_removed = _agree(run, answer, expect_removed, yes=yes)
         request.dry_run = False
         answer = run.call(api.IMPORT_INVENTORY, request)
     changes = _changes(answer)
@@ -182,20 +198,45 @@ def import_verb(
         "changes": [item.model_dump(mode="json") for item in changes],
         "new_domains": new,
         "unchanged": answer.unchanged,
+        "added": answer.added,
+        "changed": answer.changed,
+        "removed": answer.removed,
+        "fleet": answer.fleet,
+        "needs_count": answer.needs_count,
         "applied": answer.applied,
     }
     end = ["applied" if answer.applied else "nothing was changed"]
-    run.output.show(
-        document, [item.name for item in changes], lambda: lines_of(_diff(run, changes, answer.unchanged, new), end)
-    )
+    run.output.show(document, [item.name for item in changes], lambda: lines_of(_diff(run, changes, answer, new), end))
 
 
 def _changes(answer: pb.ImportInventoryResponse) -> list[InventoryChange]:
     return [codec.from_message(InventoryChange, item) for item in answer.changes]
 
 
-def _diff(run: Run, changes: Sequence[InventoryChange], unchanged: int, new: Sequence[str]) -> Iterable[str]:
+def _agree(run: Run, answer: pb.ImportInventoryResponse, expected: int, *, yes: bool) -> int:
+    """The number of removed hosts that was agreed to; where many go, a yes alone is not enough. Raises Problem."""
+    if not answer.needs_count or expected:
+        run.confirm("Apply these changes?", yes=yes, action="import")
+        return expected
+    removed = f"{counted(answer.removed, 'host')} of {answer.fleet}"
+    if yes or not is_interactive():
+        raise usage(
+            f"this removes {removed}, so the exact count must be stated",
+            flag="--expect-removed",
+            fix=f"if that is what you mean, add --expect-removed {answer.removed}",
+        )
+    typed = ask_count(f"This removes {removed}: type that number ({answer.removed}) to go on")
+    if typed != str(answer.removed):
+        raise Problem("ABORTED", f"nothing was changed: it removes {removed}, and you typed {typed or 'nothing'}")
+    return answer.removed
+
+
+def _diff(
+    run: Run, changes: Sequence[InventoryChange], answer: pb.ImportInventoryResponse, new: Sequence[str]
+) -> Iterable[str]:
     rows = [(item.kind, item.name, item.host_id, "; ".join(item.fields)) for item in changes]
     yield from run.output.table(CHANGE_COLUMNS, rows, empty="no difference")
-    yield f"{unchanged} unchanged"
+    yield f"{answer.added} added, {answer.changed} changed, {answer.removed} removed, {answer.unchanged} unchanged"
+    if answer.needs_count:
+        yield f"removes {answer.removed} of {answer.fleet} hosts: needs --expect-removed {answer.removed}"
     yield from told(new, run.output.width)

@@ -34,8 +34,8 @@ key: alice.key
 
 Every endpoint is tried in turn within one time-out (`--timeout`, 10 s unless given), also while a leader is being
 elected or the store does not answer; a line on standard error says so after 2 s. What may have been carried out
-already is sent again only if twice is the same as once: by its nature, or by its `--key`. Adding and removing a hold,
-removing a host and asking a BMC are not, and the error then says that it may have been done.
+already is sent again only if twice is the same as once: by its nature, or by its `--key`. Removing a hold or a
+host and asking a BMC are not, and the error then says that it may have been done.
 
 While the store is away or nobody leads, any coordinator answers `status`, `host why`, lists and shows from its own copy
 of the records: `status` marks what is missing and ends with 0, `host why` says since when nothing is started, and the

@@ -88,7 +88,7 @@ def power_verb(
         raise usage(f"{action!r} is none of {', '.join(PowerAction)}", flag="ACTION", fix="hostler host power --help")
     chosen = PowerAction(action)
     if chosen in PROBES:
-        PROBES[chosen](run, host)
+        PROBES[chosen](run, host, reason)
         return
     request = build_request(
         _one(host), operation=OPERATIONS[chosen], mode=RebootMode.SOFT, limits=Limits(), reason=reason, force=force
@@ -114,4 +114,4 @@ def locate_verb(
             lambda: [f"would switch {what} on {host}"],
         )
         return
-    locate(run, host, off=off)
+    locate(run, host, reason, off=off)

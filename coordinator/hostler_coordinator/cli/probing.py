@@ -31,17 +31,17 @@ LASTING = {
 """Faults that trying again does not cure, and what to do: these are refusals, so that no script repeats them."""
 
 
-def power_status(run: Run, host: str) -> None:
+def power_status(run: Run, host: str, reason: str) -> None:
     """Write a host's power state, as its BMC tells it; raises Problem."""
-    found = _ask(run, host, pb.ProbeBmcRequest.VERB_POWER_STATE, "tell its power state")
+    found = _ask(run, host, reason, pb.ProbeBmcRequest.VERB_POWER_STATE, "tell its power state")
     says = found.text.removeprefix(f"power {found.power}").lstrip(" ,")
     _show(run, host, found, {}, (("power", found.power), ("says", says)))
 
 
-def verify_serial(run: Run, host: str) -> None:
+def verify_serial(run: Run, host: str, reason: str) -> None:
     """Write whether the machine behind a BMC is the one of the inventory; raises Problem when it is another."""
     known = codec.from_message(Host, run.call(api.GET_HOST, pb.GetHostRequest(host=host)).host)
-    found = _ask(run, host, pb.ProbeBmcRequest.VERB_VERIFY_SERIAL, "tell its serial numbers")
+    found = _ask(run, host, reason, pb.ProbeBmcRequest.VERB_VERIFY_SERIAL, "tell its serial numbers")
     expected = known.bmc.serial if known.bmc else ""
     told = {part.strip().casefold() for part in found.text.split(",")}
     if expected and expected.strip().casefold() not in told:
@@ -62,16 +62,17 @@ def verify_serial(run: Run, host: str) -> None:
     _show(run, host, found, {"expected": expected, "matches": True if expected else None}, pairs)
 
 
-def locate(run: Run, host: str, *, off: bool) -> None:
+def locate(run: Run, host: str, reason: str, *, off: bool) -> None:
     """Switch a host's locate LED and write what was done; raises Problem."""
     verb = pb.ProbeBmcRequest.VERB_LOCATE_OFF if off else pb.ProbeBmcRequest.VERB_LOCATE_ON
-    found = _ask(run, host, verb, f"switch its locate LED {'off' if off else 'on'}")
+    found = _ask(run, host, reason, verb, f"switch its locate LED {'off' if off else 'on'}")
     said = "off" if off else "on; it stays on until: hostler host locate --off " + host
     _show(run, host, found, {"locate_led": "off" if off else "on"}, (("locate LED", said),))
 
 
-def _ask(run: Run, host: str, verb: pb.ProbeBmcRequest.Verb, what: str) -> BmcProbe:
-    found = codec.from_message(BmcProbe, run.call(api.PROBE_BMC, pb.ProbeBmcRequest(host=host, verb=verb)))
+def _ask(run: Run, host: str, reason: str, verb: pb.ProbeBmcRequest.Verb, what: str) -> BmcProbe:
+    request = pb.ProbeBmcRequest(host=host, verb=verb, reason=reason)
+    found = codec.from_message(BmcProbe, run.call(api.PROBE_BMC, request))
     if not found.fault:
         return found
     lasting = LASTING.get(found.fault)

@@ -68,7 +68,7 @@ def _screen(status: Status, width: int | None) -> Iterable[str]:
             ("answered by", f"{status.coordinator} {status.version}"),
             ("leader", _leader(status)),
             ("store", store),
-            ("hosts", f"{heard} of {status.hosts} heard"),
+            ("hosts", f"{heard} of {status.hosts} heard, {_out_of_service(status)}"),
             ("campaigns", f"{status.campaigns_running} running"),
             ("dead letters", f"{status.dead_letters_open} open"),
             ("brakes", "; ".join(status.brakes) or ("none" if status.hosts_heard is not None else "unknown")),
@@ -77,6 +77,14 @@ def _screen(status: Status, width: int | None) -> Iterable[str]:
         ),
         width=width,
     )
+
+
+def _out_of_service(status: Status) -> str:
+    """What is charged, and how many of those are dead: letters may be closed while their hosts are not back."""
+    if not status.hosts_out_of_service:
+        return "none out of service"
+    dead = f", {status.hosts_dead} of them dead: hostler host list --state dead" if status.hosts_dead else ""
+    return f"{status.hosts_out_of_service} out of service{dead}"
 
 
 def _since(at: float | None, now: float) -> str:

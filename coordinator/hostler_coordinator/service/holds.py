@@ -48,13 +48,14 @@ class HoldActs:
     ) -> tuple[tuple[V.Hold, ...], bool]:
         """Hold every host of a selector; True when the key had been used for this very request before.
 
-        Under a key, holds that were removed since are not added again. Raises BadField for a missing reason, an end
+        Under a key, holds that were removed since are not added again, and the end that was first asked for stands:
+        "4 hours from now" is another moment when it is asked again. Raises BadField for a missing reason, an end
         that has passed, or too many; AlreadyDifferent.
         """
         desk = self._desk
         async with attempt(desk, caller, "hold.add", reason=reason, dry_run=dry_run):
             why = check_reason(reason, needed=True)
-            digest = digest_of({"hold": [selector.model_dump(mode="json"), kind.value, why, until]})
+            digest = digest_of({"hold": [selector.model_dump(mode="json"), kind.value, why]})
             if key and _known(desk.store.state, caller, check_key(key), digest):
                 found = [h for h in desk.store.state.all_holds if h.id == _id_of(caller, key, h.host)]
                 return tuple(views.hold(desk.world(), hold) for hold in found), True

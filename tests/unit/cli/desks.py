@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
+
 from hostler_contract import codec
 from hostler_contract.hosts import HoldKind
 from hostler_contract.pb.hostler.v1 import audit_pb2, audit_pb2_grpc
@@ -25,6 +27,7 @@ from hostler_contract.views import (
 from hostler_contract.work import DeadLetterState, Resolution, ResolutionKind
 from unit.cli.fleet_state import (
     Edge,
+    Refusal,
     campaign_answer,
     make_campaign,
     not_found,
@@ -72,7 +75,12 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
         return self.answer(name, request, context, work)
 
     def DrainHosts(self, request: Any, context: Any) -> Any:
-        return self._mark("DrainHosts", request, context, "alice", fpb.DrainHostsResponse)
+        def respond(hosts: list[str]) -> Any:
+            return fpb.DrainHostsResponse(hosts=hosts, over_budget=self.fleet.over_budget)
+
+        if self.fleet.over_budget and not (request.force or request.dry_run):
+            self.fleet.fails["DrainHosts"] = [Refusal(grpc.StatusCode.FAILED_PRECONDITION, self.fleet.over_budget[0])]
+        return self._mark("DrainHosts", request, context, "alice", respond)
 
     def UndrainHosts(self, request: Any, context: Any) -> Any:
         return self._mark("UndrainHosts", request, context, "", fpb.UndrainHostsResponse)
@@ -81,7 +89,10 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
         return self._host("NoteHost", request, context, {"note": request.note}, fpb.NoteHostResponse)
 
     def RetireHost(self, request: Any, context: Any) -> Any:
-        return self._host("RetireHost", request, context, {"state": "retired"}, fpb.RetireHostResponse)
+        def respond(host: Any) -> Any:
+            return fpb.RetireHostResponse(host=host, consequence="it is skipped as retired in c-9")
+
+        return self._host("RetireHost", request, context, {"state": "retired"}, respond)
 
     def RebindHost(self, request: Any, context: Any) -> Any:
         return self._host("RebindHost", request, context, {"serial": request.serial}, fpb.RebindHostResponse)
@@ -98,7 +109,8 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
     def ImportInventory(self, request: Any, context: Any) -> Any:
         def work() -> Any:
             change = InventoryChange(kind="changed", host_id="h-1", name="gpu-001", fields=("rack: r1 -> r2",))
-            answer = fpb.ImportInventoryResponse(unchanged=7, applied=not request.dry_run)
+            answer = fpb.ImportInventoryResponse(unchanged=7, applied=not request.dry_run, changed=1, fleet=8)
+            answer.removed, answer.needs_count = self.fleet.removals, bool(self.fleet.removals)
             codec.fill_message(change, answer.changes.add())
             return answer
 
@@ -144,6 +156,13 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
     def AddHold(self, request: Any, context: Any) -> Any:
         def work() -> Any:
             answer = fpb.AddHoldResponse()
+            if request.key in self.fleet.keys:
+                answer.repeated_key = True
+                for held in self.fleet.holds.values():
+                    codec.fill_message(held, answer.holds.add())
+                return answer
+            if not request.dry_run:
+                self.fleet.keys[request.key] = (b"", "holds")
             for host in self.fleet.select(request.selector):
                 until = request.until.ToNanoseconds() / 1e9 if request.HasField("until") else None
                 kind = HoldKind(fpb.HoldKind.Name(request.kind).removeprefix("HOLD_KIND_").lower())
@@ -201,6 +220,8 @@ class FleetDesk(Edge, fgrpc.FleetServiceServicer):
                 store_problem=self.fleet.store_problem,
                 hosts=len(self.fleet.hosts),
                 hosts_heard=len(self.fleet.hosts),
+                hosts_dead=1,
+                hosts_out_of_service=2,
                 now=now,
                 version="0.1.0",
             )

@@ -94,6 +94,10 @@ class Fleet:
     lost_answers: dict[str, int] = field(default_factory=dict)
     """How many answers get lost after the work was done, by method."""
     on_submit: Callable[[Fleet, Campaign], None] | None = None
+    over_budget: list[str] = field(default_factory=list)
+    """What a drain goes over; refused unless forced."""
+    removals: int = 0
+    """Hosts that an import removes; their number must then be stated."""
     probe: BmcProbe | None = None
     """What every BMC answers, in place of being on."""
     store_problem: str = ""

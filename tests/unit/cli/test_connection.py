@@ -258,7 +258,7 @@ def test_what_may_have_been_done_is_not_sent_again_unless_twice_is_once(
 
 def test_every_method_that_changes_something_is_repeatable_or_known_not_to_be() -> None:
     once = {value.name for value in vars(api).values() if isinstance(value, api.Method) and not value.repeatable}
-    assert once == {"AddHold", "RemoveHold", "RemoveHost", "ProbeBmc"}
+    assert once == {"RemoveHold", "RemoveHost", "ProbeBmc"}
 
 
 def test_what_an_agents_bmc_said_is_never_asked_again(cli: Cli, fleet: stand_in.Fleet) -> None:

@@ -81,12 +81,58 @@ def test_lists_select_and_name(cli: Cli) -> None:
 
 def test_drain_and_undrain_with_rehearsal(cli: Cli, fleet: stand_in.Fleet) -> None:
     rehearsed = cli("host", "drain", "gpu-001", "--dry-run", "-o", "json").json()
-    assert rehearsed == {"hosts": ["gpu-001"], "dry_run": True}
+    assert rehearsed == {"hosts": ["gpu-001"], "dry_run": True, "over_budget": [], "refused": False}
     assert fleet.hosts["gpu-001"].drained_by == ""
     assert cli("host", "drain", "gpu-001", "--reason", "fan").out == "drained 1: gpu-001\n"
     assert fleet.hosts["gpu-001"].drained_by == "alice"
     assert cli("host", "undrain", "gpu-001").status == 0
     assert fleet.hosts["gpu-001"].drained_by == ""
+
+
+def test_a_drain_over_a_budget_is_shown_refused_and_forced_with_a_reason(cli: Cli, fleet: stand_in.Fleet) -> None:
+    fleet.over_budget = ["fabric/ib-a would have 2 of 1 (default) out of service (1 now: gpu-002: drained by bob)"]
+    shown = cli("host", "drain", "gpu-001", "--dry-run")
+    assert shown.out.startswith(
+        "would refuse to drain 1: gpu-001; it needs --force with --reason\nover budget: fabric/"
+    )
+    assert cli("host", "drain", "gpu-001", "--reason", "leak").status == 4
+    assert cli("host", "drain", "gpu-001", "--force").status == 2
+    done = cli("host", "drain", "gpu-001", "--force", "--reason", "leak")
+    assert (done.status, done.out.splitlines()[0]) == (0, "drained 1: gpu-001")
+    assert "over budget: fabric/ib-a would have 2 of 1" in done.out
+    assert fleet.hosts["gpu-001"].drained_by == "alice"
+
+
+def test_an_import_that_removes_many_needs_their_number_whoever_says_yes(
+    cli: Cli, fleet: stand_in.Fleet, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("hosts: []\n")
+    fleet.removals = 3
+    shown = cli("host", "import", str(file), "--remove-missing", "--dry-run")
+    assert "0 added, 1 changed, 3 removed, 7 unchanged" in shown.out
+    assert "removes 3 of 8 hosts: needs --expect-removed 3" in shown.out
+    done = cli("host", "import", str(file), "--remove-missing", "--yes")
+    assert (done.status, "--expect-removed 3" in done.err) == (2, True)
+    assert cli("host", "import", str(file), "--remove-missing", "--yes", "--expect-removed", "3").status == 0
+    sent = [request for name, request in fleet.asked if name == "ImportInventory"]
+    assert [(request.dry_run, request.expect_removed) for request in sent][-1] == (False, 3)
+
+
+def test_retiring_says_what_follows_and_status_what_is_out_of_service(cli: Cli) -> None:
+    done = cli("host", "retire", "gpu-001", "--ticket", "RMA-1")
+    assert done.out.startswith("retired gpu-001 under RMA-1: it is skipped as retired in c-9")
+    assert "heard, 2 out of service, 1 of them dead: hostler host list --state dead" in cli("status").out
+
+
+def test_reasons_reach_what_is_audited(cli: Cli, fleet: stand_in.Fleet) -> None:
+    assert cli("host", "note", "gpu-001", "see 4711", "--reason", "night shift").status == 0
+    assert fleet.hosts["gpu-001"].note == "see 4711"
+    assert cli("host", "note", "gpu-001", "other", "--dry-run").status == 0
+    assert fleet.hosts["gpu-001"].note == "see 4711"
+    assert cli("host", "power", "status", "gpu-001", "--reason", "silent").status == 0
+    told = [(name, request.reason) for name, request in fleet.asked if name in {"NoteHost", "ProbeBmc"}]
+    assert told == [("NoteHost", "night shift"), ("NoteHost", ""), ("ProbeBmc", "silent")]
 
 
 @pytest.mark.parametrize(
@@ -260,11 +306,15 @@ def test_holds_come_and_go(cli: Cli, fleet: stand_in.Fleet) -> None:
     assert cli("hold", "list", "-o", "json").json() == []
 
 
-def test_a_hold_whose_answer_got_lost_is_not_sent_twice(cli: Cli, fleet: stand_in.Fleet) -> None:
+def test_a_hold_whose_answer_got_lost_is_asked_again_and_added_once(cli: Cli, fleet: stand_in.Fleet) -> None:
     fleet.lost_answers["AddHold"] = 1
     done = cli("hold", "add", "gpu-001", "--reason", "BIOS")
-    assert (done.status, len(fleet.holds)) == (5, 1)
-    assert "hold list" in done.err
+    assert (done.status, len(fleet.holds), done.out.startswith("held 1\n")) == (0, 1, True)
+    assert "used before" not in done.err
+    for _ in range(2):
+        done = cli("hold", "add", "gpu-002", "--reason", "BIOS", "--key", "k1")
+    assert (done.status, len(fleet.holds)) == (0, 2)
+    assert "key k1 was used before" in done.err
 
 
 def test_audit_is_filtered_and_bounded(cli: Cli, fleet: stand_in.Fleet) -> None:
