@@ -280,7 +280,7 @@ class Imported(Value):
 
 
 class Drained(Value):
-    """Hosts that a person takes out of service, and the domains that go over their budgets by it, with their holders."""
+    """Hosts that a person takes out of service, and the domains that this puts over their budgets, with the holders."""
 
     hosts: tuple[str, ...] = ()
     over_budget: tuple[str, ...] = ()
