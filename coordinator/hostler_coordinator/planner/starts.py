@@ -105,11 +105,14 @@ def decide(world: World, campaign: CampaignRecord, room: Room, waiting: Waiting)
     if closed is not None:
         waiting.add(closed, len(world.state.waiting(campaign.id)))
         return
-    left = Left(rate_gate(world, campaign)[0], total_room(world, campaign), *wave_end(world, campaign))
+    begin = rate_gate(world, campaign)[0]
+    left = Left(begin, total_room(world, campaign), *wave_end(world, campaign))
     for fabric, hosts in world.state.waiting_by_fabric(campaign.id).items():
         yield from _in_fabric(world, campaign, room, waiting, left, fabric, tuple(hosts))
         if left.starts <= 0:
-            waiting.add(Why("rate", "the campaign's rate is used up"))
+            rest = len(world.state.waiting(campaign.id)) - begin - sum(waiting.counts.values())
+            if rest > 0:
+                waiting.add(Why("rate", "the campaign's rate is used up"), rest)
             return
 
 

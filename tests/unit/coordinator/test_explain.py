@@ -331,6 +331,22 @@ async def test_a_campaign_that_waits_for_held_hosts_alone_says_how_to_remove_the
     assert (told.next_step, told.next_at) == ("hostler hold remove 1, or it ends by itself", NOON + 7_200.0)
 
 
+async def test_a_campaign_that_starts_whole_waits_for_nothing_and_one_with_a_rate_counts_who_waits_for_it(
+    office: Office,
+):
+    office.fleet(5)
+    service = CampaignService(office.desk())
+    free, _ = await service.submit(ALICE, "k1", request("gpu-[001-002]", max_down=("fabric=2",)), 0, "", True)
+    assert free.waiting_for == "nothing: 2 hosts start now"
+    await office.turn()
+    await office.reboot(free.id, "gpu-001")
+    await office.reboot(free.id, "gpu-002")
+    slow, _ = await service.submit(
+        ALICE, "k2", request("gpu-[003-005]", max_down=("fabric=3",), rate="1/min"), 0, "", True
+    )
+    assert slow.waiting_for == "nothing: 1 host starts now; then 2 hosts wait: the campaign's rate is used up"
+
+
 async def test_a_campaign_says_what_it_waits_for_before_the_planner_has_looked(office: Office):
     office.fleet(3)
     await submitted(office, "gpu-001")
