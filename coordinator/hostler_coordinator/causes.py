@@ -51,7 +51,7 @@ def as_one(causes: Sequence[Why]) -> Why:
 
 
 def _step(why: Why) -> str:
-    at = f" at {format_instant(why.next_at)}" if why.next_at is not None and why.next_step else ""
+    at = f" at {format_instant(round(why.next_at))}" if why.next_at is not None and why.next_step else ""
     return why.next_step + at
 
 

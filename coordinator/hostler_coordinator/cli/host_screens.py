@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hostler_contract.views import BmcSeen, Host, HostWhy
+from hostler_contract.views import BmcSeen, Host, HostCause, HostWhy
 from hostler_coordinator.cli.ages import age_of, moment_of, until_of
 from hostler_coordinator.cli.tables import Column, clean, facts, fold
 
@@ -98,23 +98,37 @@ def bmc_facts(seen: BmcSeen | None) -> Iterable[tuple[str, str]]:
 
 def why_sentence(why: HostWhy) -> str:
     """One sentence: state, what it waits for, who holds it, for how long, and what happens next."""
-    waiting = why.waiting_for.rstrip(". ").removeprefix("nothing: ")
-    state = why.state or "unknown"
+    return _sentence(why, why.state or "unknown", why.host, why.as_of, (why.waiting_for, why.held_by))
+
+
+def why_sentences(why: HostWhy) -> list[str]:
+    """One sentence for each cause that stands, the first with the host's state."""
+    if len(why.causes) < 2:
+        return [why_sentence(why)]
+    first, *others = why.causes
+    told = _sentence(first, why.state or "unknown", why.host, why.as_of, (first.text, first.held_by))
+    return [told, *(_sentence(one, "", "besides", why.as_of, (one.text, one.held_by)) for one in others)]
+
+
+def _sentence(why: HostWhy | HostCause, state: str, subject: str, as_of: float, told: tuple[str, str]) -> str:
+    """`told`: what is waited for, and who holds it."""
+    waiting, held_by = told[0].rstrip(". ").removeprefix("nothing: "), told[1]
     said = waiting if waiting.startswith(f"{state} ") else f"{state}: {waiting}" if waiting else state
-    parts = [f"{why.host} is {said}"]
-    if why.held_by and why.held_by not in waiting:
-        parts.append(f"held by {why.held_by}")
-    if why.since is not None and why.since < why.as_of:
-        parts.append(f"for {age_of(why.since, why.as_of)}")
+    parts = [f"{subject} is {said}" if state else f"{subject}: {waiting}"]
+    if held_by and held_by not in waiting:
+        parts.append(f"held by {held_by}")
+    if why.since is not None and why.since < as_of:
+        parts.append(f"for {age_of(why.since, as_of)}")
     following = why.next_step.rstrip(". ")
     if why.next_at is not None:
-        following = f"{following} at {until_of(why.next_at, why.as_of)}".strip()
+        following = f"{following} at {until_of(why.next_at, as_of)}".strip()
     return clean(", ".join(parts) + (f"; next: {following}" if following else "") + ".")
 
 
 def why_screen(why: HostWhy, *, wide: bool, width: int | None) -> Iterable[str]:
-    """`host why`: the sentence, and with `wide` every fact behind it."""
-    yield from fold(why_sentence(why), width)
+    """`host why`: a sentence for each cause, and with `wide` every fact behind them."""
+    for sentence in why_sentences(why):
+        yield from fold(sentence, width)
     if wide:
         yield from facts(
             (

@@ -132,6 +132,7 @@ class DeadLetterService:
         reason; Refused retried, not-back.
         """
         desk = self._desk
+        of_campaign, _, of_host = letter_id.partition(".")
 
         def make(draft: Draft) -> DeadLetterRecord:
             letter = _letter(draft.state, letter_id)
@@ -165,7 +166,7 @@ class DeadLetterService:
             return after
 
         async with attempt(
-            desk, caller, "deadletter.resolve", campaign=letter_id.partition(".")[0], reason=reason, dry_run=dry_run
+            desk, caller, "deadletter.resolve", host=of_host, campaign=of_campaign, reason=reason, dry_run=dry_run
         ):
             found = await write(desk, make)
         return views.dead_letter(desk.world(), found)

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hostler_contract.views import AuditEntry, ChargeHolder, DeadLetter, Domain, HostWhy, InventoryChange, Task
+from hostler_contract.views import (
+    AuditEntry,
+    ChargeHolder,
+    DeadLetter,
+    Domain,
+    HostCause,
+    HostWhy,
+    InventoryChange,
+    Task,
+)
 from hostler_contract.work import DeadLetterState, Evidence, EvidenceKind, TaskState
 from hostler_coordinator.cli.new_domains import named, told
 from unit.cli import stand_in
@@ -50,6 +59,31 @@ def test_why_is_one_sentence_with_holder_since_and_next(cli: Cli, fleet: stand_i
     assert wanted <= set(why)
     assert (why["charged_to"], why["since"][-1]) == (["fabric/ib-a"], "Z")
     assert "budget-full" in cli("host", "why", "gpu-003", "-o", "wide").out
+
+
+def test_why_tells_every_cause_in_a_sentence_of_its_own(cli: Cli, fleet: stand_in.Fleet) -> None:
+    now = stand_in.server_clock()
+    held = HostCause(code="held", text="held by eve (hands off): BIOS", held_by="eve", since=now - 60)
+    paused = HostCause(
+        code="campaign-paused",
+        text="campaign c-2 is paused by alice: lunch",
+        held_by="c-2",
+        since=now - 7,
+        next_step="hostler campaign resume c-2",
+    )
+    fleet.whys["gpu-003"] = HostWhy(
+        host="gpu-003",
+        host_id="h-3",
+        state="held",
+        waiting_for=f"{held.text}; besides, {paused.text}",
+        as_of=now,
+        causes=(held.model_copy(update={"next_step": "hostler hold remove 1", "next_at": now + 3600}), paused),
+    )
+    first, second = cli("host", "why", "gpu-003").out.splitlines()
+    assert first.startswith("gpu-003 is held by eve (hands off): BIOS, for 1 min; next: hostler hold remove 1 at 2")
+    assert second == "besides: campaign c-2 is paused by alice: lunch, for 7 s; next: hostler campaign resume c-2."
+    document = cli("host", "why", "gpu-003", "-o", "json").json()
+    assert [cause["code"] for cause in document["causes"]] == ["held", "campaign-paused"]
 
 
 def test_every_noun_without_that_thing_ends_with_3(cli: Cli) -> None:
