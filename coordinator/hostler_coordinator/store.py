@@ -13,7 +13,7 @@ from hostler_contract.codec import UnreadableRecordError, from_record, to_record
 from hostler_contract.hosts import Claim
 from hostler_coordinator import etcd
 from hostler_coordinator.etcd.moments import monotonic
-from hostler_coordinator.layout import LEADER, model_of, path_of
+from hostler_coordinator.layout import LEADER, MODELS, model_of, path_of
 from hostler_coordinator.ports import Committed, Lost, StoreUnavailableError
 from hostler_coordinator.refusals import Refused
 from hostler_coordinator.state import State
@@ -108,18 +108,22 @@ class EtcdStore:
             await asyncio.sleep(RELOAD_PAUSE_S)
 
     async def _load(self) -> int:
-        listing = await self._client.range(self._prefix)
-        state = State()
-        for kv in listing.kvs:
-            self._take(state, kv.key, kv.value, kv.mod_revision)
-        state.revision = listing.revision
-        if listing.revision < self._state.revision:
-            log.error("the store went back", known=self._state.revision, found=listing.revision)
+        """All kinds of records that are kept, at one revision and page by page; never the audit, which has no bound."""
+        state, revision = State(), 0
+        for kind in MODELS:
+            async with aclosing(self._client.pages(self._key(kind), revision=revision)) as pages:
+                async for page in pages:
+                    revision = page.revision
+                    for kv in page.kvs:
+                        self._take(state, kv.key, kv.value, kv.mod_revision)
+        state.revision = revision
+        if revision < self._state.revision:
+            log.error("the store went back", known=self._state.revision, found=revision)
         self._state = state
         self._trouble = None
         self._loaded.set()
         self._news()
-        return listing.revision
+        return revision
 
     async def _watch(self, start: int) -> None:
         async with aclosing(self._client.watch(self._prefix, start)) as batches:

@@ -11,14 +11,16 @@ import pytest_asyncio
 
 from etcd_fixtures import wait_until
 from hostler_contract.campaigns import AuditRecord
+from hostler_contract.codec import to_record
 from hostler_contract.hosts import Claim, Hold, HostRecord
 from hostler_contract.work import Token
 from hostler_coordinator.clock import SystemClock
 from hostler_coordinator.draft import Draft
+from hostler_coordinator.enact import audit_id
 from hostler_coordinator.etcd import Election, EtcdClient, Leadership
 from hostler_coordinator.ports import Committed, Lost
 from hostler_coordinator.refusals import Refused
-from hostler_coordinator.store import EtcdStore
+from hostler_coordinator.store import EtcdStore, unguarded_put
 from memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -223,3 +225,29 @@ async def test_a_change_too_large_for_etcd_is_refused_and_the_store_works_on(etc
     following.cancel()
     await leadership.resign()
     await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_fc_d07_reading_everything_does_not_read_the_audit(etcd: SharedEtcd) -> None:
+    """It has no bound: a coordinator that starts over half a million entries must not hold them all."""
+    calls: list[str] = []
+
+    async def load() -> int:
+        calls.clear()
+        client = etcd.another(observer=lambda method, _seconds, _outcome: calls.append(method))
+        async with client:
+            store = EtcdStore(client, etcd.prefix.decode(), SystemClock(), lambda: None)
+            following = asyncio.create_task(store.follow())
+            async with asyncio.timeout(10):
+                await store.loaded()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        assert set(store.state.hosts) == {"h1"}
+        return len(calls)
+
+    await etcd.client.put(etcd.prefix + b"hosts/h1", to_record(HOST))
+    before = await load()
+    entries = [AuditRecord(id=audit_id(1.0, f"{n:05d}"), at=1.0, actor="a", action="b") for n in range(2_000)]
+    for first in range(0, len(entries), 100):
+        puts = [unguarded_put(etcd.prefix.decode(), entry) for entry in entries[first : first + 100]]
+        await etcd.client.txn([], puts)
+    assert await load() == before

@@ -166,10 +166,13 @@ def test_fc_d06_a_table_fits_40_columns() -> None:
 
 
 def test_fc_d07_lists_follow_every_page_and_exports_stream(cli: Cli, fleet: stand_in.Fleet) -> None:
-    for number in range(9, 5009):
-        host = stand_in.make_host(number)
+    parts = {f"gpu{n}": f"GPU-{n:08x}-9c1b-4d2e-8f00-0123456789ab" for n in range(8)}
+    parts |= {f"nic{n}": f"mlx5_{n} 0c42a1030065{n:04x}" for n in range(10)}
+    for number in range(9, 20_001):
+        host = stand_in.make_host(number).model_copy(update={"labels": parts})
         fleet.hosts[host.name] = host
-    assert len(cli("host", "list", "-o", "json").json()) == 5008
+    found = cli("host", "list", "-o", "json").json()
+    assert (len(found), found[-1]["labels"]) == (20_000, parts)
     at = stand_in.server_clock()
     entry = AuditEntry(id="a", at=at, actor="alice", action="host.note", reason="x" * 200)
     fleet.audit = [entry.model_copy(update={"id": f"a-{number}"}) for number in range(20_000)]
