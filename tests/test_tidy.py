@@ -30,6 +30,7 @@ PURE_ROOMS = {
     "hostler_agent": ["decide"],
     "hostler_coordinator": [
         "alarms",
+        "causes",
         "dispatch",
         "draft",
         "durations",
