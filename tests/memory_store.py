@@ -67,11 +67,11 @@ class MemoryStore:
             raise self.fail_with
         return self.leading and self.state.claim(host).token == token
 
-    async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
-        """Audit entries after an id, oldest first."""
+    async def audit(self, after: str, limit: int, before: str = "") -> Sequence[AuditRecord]:
+        """Audit entries after an id and before another, oldest first."""
         if self.fail_with is not None:
             raise self.fail_with
-        found = sorted(entry for entry in self._audit if entry > after)
+        found = sorted(entry for entry in self._audit if entry > after and (not before or entry < before))
         return [self._audit[entry] for entry in found[:limit]]
 
     def seed(self, *records: Record) -> None:

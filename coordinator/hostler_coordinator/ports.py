@@ -62,8 +62,8 @@ class Store(Protocol):
         """Read from the store itself whether we lead and this token is the newest of its host (law 3)."""
         ...
 
-    async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
-        """Audit entries after an id, oldest first."""
+    async def audit(self, after: str, limit: int, before: str = "") -> Sequence[AuditRecord]:
+        """Audit entries after an id and before another, oldest first; an empty `before` bounds nothing."""
         ...
 
 

@@ -280,10 +280,12 @@ class EtcdStore:
             return False
         return from_record(Claim, found.kvs[0].value).token == token
 
-    async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
-        """Audit entries after an id, oldest first."""
+    async def audit(self, after: str, limit: int, before: str = "") -> Sequence[AuditRecord]:
+        """Audit entries after an id and before another, oldest first."""
         start = self._key(f"audit/{after}") + b"\0"
-        end = etcd.prefix_end(self._key("audit/"))
+        end = self._key(f"audit/{before}") if before else etcd.prefix_end(self._key("audit/"))
+        if start >= end:
+            return ()  # etcd refuses a range that ends before it begins
         try:
             result = await self._client.txn(
                 [], [etcd.Get(start, end, limit)], idempotent=True, deadline_s=AUDIT_DEADLINE_S

@@ -29,7 +29,7 @@ SCANNED_ENTRIES = 20_000
 BATCH_ENTRIES = 500
 LOOK_BACK_FIRST_S = 60.0
 LOOK_BACK_GROWS = 8.0
-"""The newest entries are looked for in the last minute, then in eight times as much, until there are enough."""
+"""The newest entries are looked for in the last minute, then in the eight minutes before, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,29 @@ class AuditService:
         return tuple(found), make_token(scope, after)
 
     async def newest(self, size: int, token: str, wanted: AuditFilter) -> tuple[tuple[V.AuditEntry, ...], str]:
-        """One page, newest first. Raises BadField, Unavailable."""
+        """One page, newest first. Raises BadField, Unavailable.
+
+        etcd reads a range in its own order only, and sorts a whole one in memory for any other. So spans of time are
+        read, each before the last and longer, until there are enough; none is read twice.
+        """
         most = page_size(size)
         scope = scope_of("audit-newest", wanted)
         start, before = _start(wanted), read_token(token, scope)
-        end = before or (audit_id(wanted.to_at, "") if wanted.to_at is not None else "~")
+        end = before or (audit_id(wanted.to_at, "") if wanted.to_at is not None else "")
         top = _moment(before) if before else self._desk.now() if wanted.to_at is None else wanted.to_at
-        look_back_s = LOOK_BACK_FIRST_S
+        found: deque[AuditRecord] = deque()
+        span_s, scanned = LOOK_BACK_FIRST_S, 0
         while True:
-            low = max(start, audit_id(max(0.0, top - look_back_s), ""))
-            found, scanned = await self._last(low, end, wanted, most + 1)
-            all_seen = low == start or top <= look_back_s
+            low = max(start, audit_id(max(0.0, top - span_s), ""))
+            part, count = await self._last(low, end, wanted, most + 1 - len(found))
+            found.extendleft(reversed(part))
+            scanned += count
+            all_seen = low == start or top <= span_s
             if len(found) > most or all_seen or scanned >= self._scanned_most:
                 break
-            look_back_s *= LOOK_BACK_GROWS
+            end, top = low, top - span_s
+            # A span that may hold more than is looked at for one page grows no longer.
+            span_s *= LOOK_BACK_GROWS if count * LOOK_BACK_GROWS <= self._scanned_most else 1.0
         page: list[V.AuditEntry] = []
         byte_count = 0
         for entry in reversed(found):
@@ -109,21 +118,19 @@ class AuditService:
             page.append(view)
         return tuple(page), "" if all_seen else make_token(scope, low)
 
-    async def _last(self, after: str, end: str, wanted: AuditFilter, most: int) -> tuple[tuple[AuditRecord, ...], int]:
+    async def _last(
+        self, after: str, before: str, wanted: AuditFilter, most: int
+    ) -> tuple[tuple[AuditRecord, ...], int]:
         """The last entries that match behind one id and before another, oldest first, and how many were looked at."""
         found: deque[AuditRecord] = deque(maxlen=most)
         scanned = 0
         while True:
-            batch = await self._read(after)
-            for entry in batch:
-                if entry.id >= end:
-                    return tuple(found), scanned
-                scanned += 1
-                after = entry.id
-                if self._matches(entry, wanted):
-                    found.append(entry)
+            batch = await self._read(after, before)
+            scanned += len(batch)
+            found.extend(entry for entry in batch if self._matches(entry, wanted))
             if len(batch) < self._read_most:
                 return tuple(found), scanned
+            after = batch[-1].id
 
     async def export(self, wanted: AuditFilter) -> AsyncIterator[tuple[V.AuditEntry, ...]]:
         """Everything that matches, oldest first, in batches below 1 MiB. Raises BadField, Unavailable."""
@@ -147,9 +154,9 @@ class AuditService:
         if batch:
             yield tuple(batch)
 
-    async def _read(self, after: str) -> Sequence[AuditRecord]:
+    async def _read(self, after: str, before: str = "") -> Sequence[AuditRecord]:
         try:
-            return await self._desk.store.audit(after, self._read_most)
+            return await self._desk.store.audit(after, self._read_most, before)
         except StoreUnavailableError as error:
             away = store_away(error.since, error.reason)
             text = f"{away.text}: the audit lies there alone"

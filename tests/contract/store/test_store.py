@@ -135,6 +135,10 @@ async def test_audit_is_read_in_order_and_from_a_point_on(bench: Bench) -> None:
     everything = await bench.store.audit("", 100)
     assert [entry.at for entry in everything] == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert [entry.at for entry in await bench.store.audit(everything[2].id, 1)] == [3.0]
+    third = everything[3].id
+    assert [entry.at for entry in await bench.store.audit(everything[0].id, 100, third)] == [1.0, 2.0]
+    assert list(await bench.store.audit(third, 100, third)) == []
+    assert list(await bench.store.audit(third, 100, everything[0].id)) == []
 
 
 async def test_two_processes_see_each_others_writes(etcd: SharedEtcd) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -104,6 +104,24 @@ async def test_of_very_many_entries_some_are_looked_at_for_one_page(office: Offi
     page, token = await audit.newest(10, "", AuditFilter(actor="bob"))
     assert (page, token != "") == ((), True)
     assert await all_newest(audit, 500, AuditFilter()) == [float(number) for number in reversed(range(600))]
+
+
+async def test_no_entry_is_read_twice_for_one_page(office: Office):
+    audit = AuditService(office.desk(), read=50, scanned=10_000)
+    written(office, 600)
+    office.now_s = NOON + 600.0
+    asked: list[int] = []
+    read = office.store.audit
+
+    async def counting(after: str, limit: int, before: str = "") -> Sequence[AuditRecord]:
+        found = await read(after, limit, before)
+        asked.append(len(found))
+        return found
+
+    office.store.audit = counting  # type: ignore[method-assign]
+    page, token = await audit.newest(500, "", AuditFilter(actor="bob"))
+    assert (page, token) == ((), "")
+    assert sum(asked) == 600
 
 
 async def test_filters_by_time_bound_the_page(office: Office, audit: AuditService):

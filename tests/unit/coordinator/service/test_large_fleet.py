@@ -86,10 +86,11 @@ class LongAudit(MemoryStore):
         super().__init__()
         self.largest_read = 0
 
-    async def audit(self, after: str, limit: int) -> Sequence[AuditRecord]:
+    async def audit(self, after: str, limit: int, before: str = "") -> Sequence[AuditRecord]:
         first = int(after.rpartition("-")[2]) + 1 if after else 0
+        end = int(before.rpartition("-")[2]) if before else ENTRIES
         self.largest_read = max(self.largest_read, limit)
-        return [self._entry(number) for number in range(first, min(ENTRIES, first + limit))]
+        return [self._entry(number) for number in range(first, min(end, first + limit))]
 
     @staticmethod
     def _entry(number: int) -> AuditRecord:
