@@ -78,11 +78,18 @@ def _paused(world: World) -> dict[str, Alarm]:
     }
 
 
+_BLOCKING = ("budget-full", "never-seen")
+"""Reasons to wait that only a person ends."""
+
+
 def _blocked(world: World, plan: Plan) -> dict[str, Alarm]:
     found: dict[str, Alarm] = {}
     for campaign_id, waiting in plan.waiting.items():
-        why = waiting.reasons.get("budget-full")
-        if why is None or not _blocked_long(world, campaign_id, why):
+        long = (
+            why for code in _BLOCKING if (why := waiting.reasons.get(code)) and _blocked_long(world, campaign_id, why)
+        )
+        why = next(long, None)
+        if why is None:
             continue
         found[f"blocked/{campaign_id}"] = Alarm(
             {"alertname": "HostlerCampaignBlocked", "severity": "warning", "campaign": campaign_id},
@@ -94,7 +101,12 @@ def _blocked(world: World, plan: Plan) -> dict[str, Alarm]:
 def _blocked_long(world: World, campaign_id: str, why: Why) -> bool:
     """Nothing of the campaign moves, and what holds the domain has held it for the bound."""
     moving = any(task.next_attempt_at is None for task in world.state.moving(campaign_id).values())
-    return not moving and why.since is not None and world.now - why.since >= world.policy.blocked_alert_s
+    if moving or why.since is None:
+        return False
+    since = why.since
+    if why.code == "never-seen":  # since its enrolment: it is in the way only since a campaign wants it
+        since = max(since, world.state.campaigns[campaign_id].created_at)
+    return world.now - since >= world.policy.blocked_alert_s
 
 
 def _unreadable(world: World) -> dict[str, Alarm]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hostler_contract.campaigns import Selector
     from hostler_contract.hosts import BmcRef
     from hostler_coordinator.draft import Draft
+    from hostler_coordinator.planner.world import World
     from hostler_coordinator.service.callers import Caller
     from hostler_coordinator.service.desk import Desk
     from hostler_coordinator.state import State
@@ -58,14 +59,14 @@ class HostActs:
         """Mark hosts as drained by a person and charge them; hosts that a person has drained already stay as they are.
 
         A drain takes hosts out of service on purpose, so it stays within the budgets, all of it or nothing; with
-        `force` and a reason it goes over them, and a dry run says so. A host that is out of service already costs
-        nothing. Raises BadField, Refused over-budget, Unavailable.
+        `force` and a reason it goes over them, and a dry run says so. A host that is out of service already, charged or
+        silent, is no reason to refuse. Raises BadField, Refused over-budget, Unavailable.
         """
         desk = self._desk
         async with attempt(desk, caller, "host.drain", reason=reason, dry_run=dry_run):
             why = check_reason(reason, needed=force)
             hosts = [host for host in hosts_selected(desk.store.state, selector) if host.drain is None]
-            over = over_budgets(desk.store.state, hosts)
+            over = over_budgets(desk.world(), hosts)
             if over and not force and not dry_run:
                 raise _refused_over_budget(over)
 
@@ -73,7 +74,7 @@ class HostActs:
                 now = draft.record(f"hosts/{host.id}", HostRecord)
                 if now is None or now.drain is not None or now.retired is not None:
                     return
-                full = _full_in(draft, now)
+                full = () if desk.world().silent(now.id) else _full_in(draft, now)
                 if full and not force:  # others were first since this was looked at
                     raise _refused_over_budget(full, f"host {now.name}")
                 draft.put(now.model_copy(update={"drain": DrainMark(owner=caller.name, reason=why, at=desk.now())}))
@@ -254,9 +255,14 @@ def _cost(host: HostRecord) -> int:
     return OWN_OPERATIONS + len(host.domains)
 
 
-def over_budgets(state: State, hosts: Sequence[HostRecord]) -> tuple[str, ...]:
-    """Each domain that draining these hosts takes over its limit, and who fills it; charged hosts cost nothing."""
-    more = Counter(name for host in hosts if state.charge(host.id) is None for name in host.domains)
+def over_budgets(world: World, hosts: Sequence[HostRecord]) -> tuple[str, ...]:
+    """Each domain that draining these hosts takes over its limit, and who fills it.
+
+    A charged host costs nothing, and one that is silent is not taken out of service by this.
+    """
+    state = world.state
+    served = [host for host in hosts if state.charge(host.id) is None and not world.silent(host.id)]
+    more = Counter(name for host in served for name in host.domains)
     return tuple(
         _over(state, name, state.ledger(name).charged, count)
         for name, count in sorted(more.items(), key=lambda item: narrow_first(item[0]))

@@ -63,6 +63,19 @@ async def test_a_campaign_blocked_by_a_full_budget_for_long_calls_a_person() -> 
     assert standing(fleet) == {}
 
 
+async def test_a_campaign_that_waits_for_an_agent_that_never_came_calls_a_person() -> None:
+    fleet = Fleet(3, policy=POLICY)
+    await fleet.run(200)
+    fleet.machines["gpu-001"].hung = True
+    del fleet.board.sightings["gpu-001"]
+    fleet.store.seed(fleet.store.state.hosts["gpu-001"].model_copy(update={"boot_id": None}))
+    fleet.campaign(ResolvedLimits(domains={"fabric/ib-a": 1}), hosts=["gpu-001", "gpu-002"])
+    await fleet.run(60)
+    assert standing(fleet) == {}
+    await fleet.run(60)
+    assert standing(fleet) == {"blocked/c-1": "HostlerCampaignBlocked"}
+
+
 async def test_mass_silence_calls_a_person_once_per_domain() -> None:
     fleet = Fleet(12, policy=replace(POLICY, silence_s=10.0))
     await fleet.run(5)

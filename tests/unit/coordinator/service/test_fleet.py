@@ -98,6 +98,9 @@ async def test_a_host_that_is_out_of_service_already_may_always_be_drained(offic
     done = await fleet.drain(ALICE, chosen("gpu-001"), "", False)
     assert (done.hosts, done.over_budget) == (("gpu-001",), ())
     assert office.state.ledger("fabric/ib-a").charged == 1
+    office.silence("gpu-002", 60.0)
+    assert (await fleet.drain(ALICE, chosen("gpu-002"), "", False)).hosts == ("gpu-002",)
+    assert charged_truly(office)
 
 
 async def test_a_place_that_is_taken_while_a_drain_is_written_is_seen(office: Office, fleet: FleetService):
