@@ -98,6 +98,9 @@ def campaign(ident: str, by: str = "alice", key: str = "k") -> views.Campaign:
     )
 
 
+LISTED_AT = 1_800_000_500.0
+
+
 class MemoryCampaigns:
     """Campaigns in memory; `raises` is what the next call ends with."""
 
@@ -108,6 +111,10 @@ class MemoryCampaigns:
         self.ends = True
         """False: a watch goes on for ever after its first answers."""
         self.asked: list[tuple[Any, ...]] = []
+
+    def as_of(self) -> float:
+        """When what is listed was true."""
+        return LISTED_AT
 
     async def submit(
         self, caller: Caller, key: str, request: CampaignRequest, count: int, token: str, confirmed: bool

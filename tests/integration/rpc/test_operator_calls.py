@@ -24,7 +24,7 @@ from hostler_coordinator.rpc.server import RpcServer, ServerSettings
 from hostler_coordinator.rpc.statuses import NOTICE_KEY
 from hostler_coordinator.service.callers import Caller
 from hostler_coordinator.service.trouble import store_away
-from integration.rpc.rig import Fleet, Node, elect
+from integration.rpc.rig import LISTED_AT, Fleet, Node, elect
 
 pytestmark = pytest.mark.integration
 
@@ -122,6 +122,7 @@ async def test_pages_and_states_pass_through(fleet: Fleet) -> None:
         token = answer.next_page_token
     assert ids == ["c-0", "c-1", "c-2", "c-3", "c-4"]
     assert token == ""
+    assert answer.as_of.ToMicroseconds() / 1e6 == LISTED_AT
     assert fleet.one.campaigns.asked[1] == (2, "2", (CampaignState.RUNNING, CampaignState.PAUSED))
 
 
