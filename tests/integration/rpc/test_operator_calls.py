@@ -120,9 +120,9 @@ async def test_pages_and_states_pass_through(fleet: Fleet) -> None:
         answer = await ask(channel, "ListCampaigns", request, pb.ListCampaignsResponse)
         ids += [campaign.id for campaign in answer.campaigns]
         token = answer.next_page_token
+        assert answer.as_of.ToMicroseconds() / 1e6 == LISTED_AT
     assert ids == ["c-0", "c-1", "c-2", "c-3", "c-4"]
     assert token == ""
-    assert answer.as_of.ToMicroseconds() / 1e6 == LISTED_AT
     assert fleet.one.campaigns.asked[1] == (2, "2", (CampaignState.RUNNING, CampaignState.PAUSED))
 
 
