@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from hostler_agent.setting_words import in_words
+from hostler_contract.setting_words import in_words
 
 ENV_PREFIX = "HOSTLER_AGENT_"
 

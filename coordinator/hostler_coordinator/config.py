@@ -10,8 +10,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from hostler_contract.setting_words import in_words, nearest
 from hostler_coordinator.policy import Policy
-from hostler_coordinator.setting_words import in_words, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""The contract: what crosses the wire or goes to etcd, and nothing else; no behaviour beyond validation lives here."""
+"""The contract: what crosses the wire or goes to etcd, and the words of both programs; validation is all it does."""

@@ -1,4 +1,4 @@
-"""Says what is wrong with settings in words for people, with the nearest name that exists; reads no file."""
+"""Says what is wrong with settings, in the same words for both programs, with the nearest name; reads no file."""
 
 from __future__ import annotations
 
