@@ -182,6 +182,7 @@ class LeaseKeeper:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _wake_all(self) -> None:
         self._wake.set()
@@ -191,6 +192,9 @@ class LeaseKeeper:
     # --- which members are asked --------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        """Until no lease is left. From that look to the end nothing is awaited: a lease that comes finds the task done,
+        or is seen by it.
+        """
         try:
             while self._drop_lost():
                 self._wake.clear()
@@ -202,7 +206,6 @@ class LeaseKeeper:
         finally:
             for line in tuple(self._lines):
                 self._drop(line)
-            await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _drop_lost(self) -> bool:
         """Keep no lease that is lost; True while any is left."""

@@ -205,12 +205,22 @@ async def test_kept_leases_share_a_stream_and_outlive_their_ttl(etcd: SharedEtcd
 
 
 async def test_a_lease_that_comes_while_the_last_one_goes_is_kept(etcd: SharedEtcd) -> None:
-    lease = await etcd.client.lease_grant(5)
-    for _ in range(20):
-        _, lease = await asyncio.gather(etcd.client.lease_revoke(lease), etcd.client.lease_grant(5))
-    granted_until = lease.believed_until
-    await wait_until(lambda: lease.believed_until > granted_until or lease.lost.is_set(), 6.0)
-    assert lease.alive
+    async def renewed_when_it_came(turns: int) -> bool:
+        """The new lease is granted so many turns of the loop after the last one began to go."""
+        async with etcd.another() as client:
+            last = await client.lease_grant(5)
+            going = asyncio.create_task(client.lease_revoke(last))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            lease = await client.lease_grant(5)
+            granted_until = lease.believed_until
+            await going
+            await wait_until(lambda: lease.believed_until > granted_until or lease.lost.is_set())
+            return lease.alive
+
+    turns = range(0, 60, 2)
+    kept = dict(zip(turns, await asyncio.gather(*map(renewed_when_it_came, turns)), strict=True))
+    assert kept == dict.fromkeys(turns, True)
 
 
 async def test_belief_in_a_lease_ends_before_etcds(etcd: SharedEtcd) -> None:
