@@ -21,6 +21,7 @@ from hostler_contract.campaigns import (
 from hostler_contract.domains import Budget
 from hostler_contract.hosts import BmcRef, HostRecord
 from hostler_contract.pb.hostler.v1 import agent_pb2 as pb
+from hostler_contract.pb.hostler.v1 import work_pb2
 from hostler_contract.work import PowerVerb, TaskRecord
 from hostler_coordinator.board import Board
 from hostler_coordinator.engine import Engine
@@ -97,6 +98,12 @@ class Machine:
     mark: str = ""
     """Task id of the drain mark that its agent has set and not undone."""
     shutting_down: bool = False
+    soft_reboots: int = 0
+    """What its service manager counts on the present boot."""
+    operation: int = 0
+    """Of the newest assignment."""
+    reboots_whole: bool = False
+    """Its command for a soft reboot reboots the kernel as well."""
     hostname: str = ""
     """Empty: its host id."""
     address: str = ""
@@ -259,6 +266,7 @@ class Fleet:
         hello.condition.CopyFrom(self._condition(machine))
         hello.facts.hostname = machine.hostname or machine.host
         hello.facts.address = machine.address
+        hello.facts.soft_reboot_count = machine.soft_reboots
         self.board.attached(machine.host, VIA, machine.session, hello, 0.0, self.clock.now())
         if machine.phase == "done":
             self._say(machine, outcome=self._outcome(machine, pb.OUTCOME_KIND_DONE))
@@ -335,6 +343,7 @@ class Fleet:
         if token < machine.token:
             return
         machine.token, machine.task, machine.boot_before = token, assignment.task_id, machine.boot_id
+        machine.operation = assignment.operation
         if machine.refuse_with:
             kind = pb.OUTCOME_KIND_FAILED if machine.refuse_permanent else pb.OUTCOME_KIND_REFUSED
             refused = self._outcome(
@@ -359,6 +368,8 @@ class Fleet:
         cause = f"agent {machine.token}"
         if machine.ignores_command:
             self.beat(machine)
+        elif machine.operation == work_pb2.OPERATION_KIND_SOFT_REBOOT and not machine.reboots_whole:
+            self._restart_userspace(machine)
         elif machine.shutdown_s:
             self.beat(machine)
             turn = machine.turn
@@ -369,6 +380,22 @@ class Fleet:
     def _reboot(self, machine: Machine, cause: str) -> None:
         self.go_down(machine, cause)
         self._boot_later(machine)
+
+    def _restart_userspace(self, machine: Machine) -> None:
+        """The agent goes and comes back on the same boot; no boot happens."""
+        machine.up, machine.shutting_down = False, False
+        machine.turn += 1
+        self.down.add(machine.host)
+        self.board.detached(machine.host, VIA, machine.session, "gone", self.clock.now())
+        if not machine.never_boots:
+            turn = machine.turn
+            self.after(self.boot_s, lambda: self._userspace_is_back(machine) if machine.turn == turn else None)
+
+    def _userspace_is_back(self, machine: Machine) -> None:
+        machine.soft_reboots += 1
+        machine.up, machine.phase = True, "done"
+        self.down.discard(machine.host)
+        self.attach(machine)
 
     def _boot_later(self, machine: Machine) -> None:
         if machine.never_boots:
@@ -388,6 +415,7 @@ class Fleet:
     def come_up(self, machine: Machine) -> None:
         """The machine boots, and its agent attaches."""
         machine.boot += 1
+        machine.soft_reboots = 0
         machine.up, machine.hung = True, False
         self.down.discard(machine.host)
         if machine.phase == "acting":

@@ -64,6 +64,7 @@ def _machine(settings: Settings) -> Machine:
     return Machine(
         sysroot=settings.sysroot,
         reboot_command=settings.reboot.command,
+        soft_reboot_command=settings.reboot.soft_command,
         command_deadline_s=settings.reboot.command_deadline_s,
         gpu_processes_block=settings.blockers.gpu_processes,
         people_block=settings.blockers.logged_in_people,

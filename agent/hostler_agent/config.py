@@ -86,6 +86,7 @@ class RebootSettings(Section):
     """The command."""
 
     command: tuple[str, ...] = ("systemctl", "reboot")
+    soft_command: tuple[str, ...] = ("systemctl", "soft-reboot")
     command_deadline_s: float = Field(30.0, gt=0, le=120)
     shutdown_timeout_default_s: float = Field(900.0, gt=0)
     intent_ttl_s: float = Field(300.0, gt=0, le=86400)

@@ -103,7 +103,7 @@ class Host(Protocol):
         """What forbids work now."""
 
     async def reboot(self, order: Assignment) -> ActResult:
-        """Tell people who asked, then give the command."""
+        """Tell people who asked, then give the command of the order's operation: all of the host, or user space."""
 
 
 class Checks(Protocol):

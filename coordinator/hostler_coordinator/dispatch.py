@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hostler_contract.codec import to_message
 from hostler_contract.hosts import JournalPhase
 from hostler_contract.pb.hostler.v1 import agent_pb2, work_pb2
-from hostler_contract.work import OperationKind, RebootMode, TaskState
+from hostler_contract.work import BY_AGENT, OperationKind, RebootMode, TaskState
 from hostler_coordinator.live import ReportKind
 from hostler_coordinator.state import WAITING
 
@@ -34,6 +34,7 @@ _OPERATIONS = {
     OperationKind.REBOOT: work_pb2.OPERATION_KIND_REBOOT,
     OperationKind.POWER_ON: work_pb2.OPERATION_KIND_POWER_ON,
     OperationKind.POWER_OFF: work_pb2.OPERATION_KIND_POWER_OFF,
+    OperationKind.SOFT_REBOOT: work_pb2.OPERATION_KIND_SOFT_REBOOT,
 }
 _MODES = {RebootMode.SOFT: work_pb2.REBOOT_MODE_SOFT, RebootMode.HARD: work_pb2.REBOOT_MODE_HARD}
 
@@ -68,7 +69,7 @@ def parcels(world: World) -> Iterator[Parcel]:
 
 def _for_task(world: World, campaign: CampaignRecord, task: TaskRecord, seen: Sighting) -> Iterator[Parcel]:
     report = seen.report_on(task.id, task.token)
-    if task.state is TaskState.RESERVED and campaign.request.operation is OperationKind.REBOOT:
+    if task.state is TaskState.RESERVED and campaign.request.operation in BY_AGENT:
         if report is None and (seen.wants_work or seen.journal.task_id == task.id):
             mark = ("assignment", task.token, seen.attached_at, seen.wants_work)
             yield Parcel(seen.host, mark, partial(_assignment, world, campaign, task), takes_credit=True)

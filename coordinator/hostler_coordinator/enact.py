@@ -183,6 +183,7 @@ def _fields_of(action: Move) -> dict[str, object]:
     wanted = {
         "boot_before": action.boot_before,
         "boot_after": action.boot_after,
+        "soft_reboots_before": action.soft_reboots_before,
         "deadline_at": action.deadline_at,
         "stop_to": action.stop_to,
     }
@@ -423,6 +424,8 @@ def _audit_move(draft: Draft, world: World, action: Move, task: TaskRecord) -> N
     if found is not None:
         verb, result = found
         campaign = draft.state.campaigns.get(task.campaign)
+        if action.event is Event.GO and campaign is not None:
+            verb = f"host.{campaign.request.operation.value.replace('_', '-')}"
         why = task.reason or (campaign.request.reason if campaign else "")
         _audit(
             draft,

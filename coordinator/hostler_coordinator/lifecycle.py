@@ -30,6 +30,8 @@ class Event(StrEnum):
     """The leader let the host go: hold, window, health and budget checked once more."""
     BOOT_CHANGED = "boot_changed"
     """The host reports a boot id other than the one recorded before the act."""
+    USERSPACE_RESTARTED = "userspace_restarted"
+    """A soft reboot was asked for, and the host counts one more of them, on the same boot id."""
     USABLE = "usable"
     """Post-boot checks and soak passed, our drain mark undone."""
     ATTEMPT_FAILED = "attempt_failed"
@@ -83,6 +85,7 @@ TABLE: tuple[Row, ...] = (
     # Acting: the host was let go. Only evidence ends this state.
     Row(S.ACTING, Event.GO, S.ACTING, "the former GO has expired and the host still asks; checked again"),
     Row(S.ACTING, Event.BOOT_CHANGED, S.PROVING, "boot id differs from the one recorded before"),
+    Row(S.ACTING, Event.USERSPACE_RESTARTED, S.PROVING, "soft reboot: one more is counted on the same boot id"),
     Row(S.ACTING, Event.REFUSED, S.PENDING, "the host says so itself, on the old boot: nothing was done to it"),
     Row(S.ACTING, Event.ATTEMPT_FAILED, S.BACKING_OFF, "the host says so itself, on the old boot; attempts are left"),
     Row(S.ACTING, Event.EXHAUSTED, S.DEAD_LETTER, "no attempt and no rescue left"),
@@ -118,6 +121,7 @@ TABLE: tuple[Row, ...] = (
     # Between attempts: the host is up and not charged.
     Row(S.BACKING_OFF, Event.RESERVE, S.RESERVED, "the pause is over, every gate open, every ledger has room"),
     Row(S.BACKING_OFF, Event.BOOT_CHANGED, S.PROVING, "boot id differs from the one recorded before"),
+    Row(S.BACKING_OFF, Event.USERSPACE_RESTARTED, S.PROVING, "soft reboot: one more is counted on the same boot id"),
     Row(S.BACKING_OFF, Event.EXHAUSTED, S.DEAD_LETTER, "no attempt left"),
     Row(S.BACKING_OFF, Event.FAIL, S.FAILED, "the campaign ended first"),
     Row(S.BACKING_OFF, Event.SKIP, S.SKIPPED, "the host was retired"),

@@ -18,6 +18,12 @@ class OperationKind(StrEnum):
     REBOOT = "reboot"
     POWER_ON = "power_on"
     POWER_OFF = "power_off"
+    SOFT_REBOOT = "soft_reboot"
+    """Only user space is restarted; the kernel goes on."""
+
+
+BY_AGENT = frozenset({OperationKind.REBOOT, OperationKind.SOFT_REBOOT})
+"""Operations that the host's agent carries out; the others are its BMC's."""
 
 
 class RebootMode(StrEnum):
@@ -98,6 +104,7 @@ class EvidenceKind(StrEnum):
     USABLE = "usable"
     ATTEMPT_FAILED = "attempt_failed"
     NOTE = "note"
+    USERSPACE_RESTARTED = "userspace_restarted"
 
 
 class Evidence(Value):
@@ -143,6 +150,8 @@ class TaskRecord(Record):
     token: Token | None = None
     boot_before: str | None = None
     boot_after: str | None = None
+    soft_reboots_before: int | None = None
+    """Soft reboots that its service manager had counted when it was let go for one; None for other work."""
     deadline_at: Instant | None = None
     go_at: Instant | None = None
     go_expires_at: Instant | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hostler_agent.decide.restarted import proved
 from hostler_agent.decide.situation import ActState, Situation
 from hostler_agent.excerpt import REPORT_MAX_CHARS, excerpt
 from hostler_agent.session import Hello
@@ -27,7 +28,7 @@ def condition_of(situation: Situation, now: float) -> Condition:
 def _soak_left_s(situation: Situation, now: float) -> float:
     """The soak that is still running, in whole; 0 when none is."""
     entry, since = situation.entry, situation.usable_since
-    if entry.order is None or entry.outcome is not None or situation.boot_id in {"", entry.boot_before}:
+    if entry.order is None or entry.outcome is not None or not proved(situation):
         return 0.0
     return entry.order.soak_s if since is None or now < since + entry.order.soak_s else 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hostler_agent.decide.blocking import blocked_by
 from hostler_agent.decide.entry import Entry
+from hostler_agent.decide.restarted import is_soft, proved, rebooted, userspace_restarted
 from hostler_agent.decide.situation import ActState, DrainState, Pauses, Situation
 from hostler_agent.decide.steps import (
     AskForWork,
@@ -24,6 +25,7 @@ from hostler_agent.session import Assignment, OutcomeKind
 from hostler_contract.hosts import JournalPhase, Usability
 
 STILL_UP = "still-up"
+UNCOUNTED = "its service manager does not count soft reboots (systemd does from 256 on): one could not be proved"
 
 
 def next_step(situation: Situation, now: float, pauses: Pauses) -> NextStep:
@@ -35,7 +37,7 @@ def next_step(situation: Situation, now: float, pauses: Pauses) -> NextStep:
         return _ended(situation, now, pauses)
     if not situation.boot_id:
         return _boot_unknown(situation)
-    if situation.boot_id != entry.boot_before:
+    if proved(situation):
         return _proving(situation, entry.order, now)
     match entry.phase:
         case JournalPhase.INTENT if situation.act is None:
@@ -97,17 +99,21 @@ def _boot_unknown(situation: Situation) -> NextStep:
 
 
 def _proving(situation: Situation, order: Assignment, now: float) -> NextStep:
-    """Another boot: usable without a break for the soak, our mark undone, then done."""
+    """It has happened: usable without a break for the soak, our mark undone, then done."""
+    what = "rebooted" if rebooted(situation) else "user space restarted"
     if situation.attached and not situation.post_boot_said:
         return SayPostBoot()
     since = situation.usable_since
     if situation.usability is not Usability.USABLE or since is None:
-        return Wait(f"rebooted; host is {situation.usability}: {situation.usability_reason}")
+        return Wait(f"{what}; host is {situation.usability}: {situation.usability_reason}")
     if now < since + order.soak_s:
-        return Wait(f"rebooted; soaking for {order.soak_s:g} s", since + order.soak_s)
+        return Wait(f"{what}; soaking for {order.soak_s:g} s", since + order.soak_s)
     if situation.entry.drained_for:
         return _undrain(situation, situation.entry.drained_for, now)
-    return Conclude(OutcomeKind.DONE, "rebooted", f"boot id changed from {situation.entry.boot_before}")
+    if rebooted(situation):
+        return Conclude(OutcomeKind.DONE, "rebooted", f"boot id changed from {situation.entry.boot_before}")
+    counted = f"soft reboots counted: {situation.entry.soft_reboots} -> {situation.soft_reboots}"
+    return Conclude(OutcomeKind.DONE, "userspace-restarted", f"{counted}; boot id unchanged")
 
 
 def _preparing(situation: Situation, order: Assignment, now: float, pauses: Pauses) -> NextStep:
@@ -115,6 +121,8 @@ def _preparing(situation: Situation, order: Assignment, now: float, pauses: Paus
     entry = situation.entry
     if situation.stop is not None:
         return Conclude(OutcomeKind.STOPPED, "stopped", situation.stop)
+    if is_soft(situation) and situation.soft_reboots < 0:
+        return Conclude(OutcomeKind.REFUSED, "soft-reboots-unknown", UNCOUNTED)
     if entry.drained_for and entry.drained_for != order.task_id:
         return _undrain(situation, entry.drained_for, now)
     if situation.can_drain and situation.drain.state is not DrainState.EMPTY:
@@ -161,7 +169,7 @@ def _ask_for_go(situation: Situation, now: float, pauses: Pauses) -> NextStep:
 
 def _acting(situation: Situation, order: Assignment, now: float, pauses: Pauses) -> NextStep:
     """On the old boot still. Without a result of our own (the agent was restarted) only a fresh GO leads on."""
-    if _userspace_restarted(situation):
+    if userspace_restarted(situation) and not is_soft(situation):
         return Conclude(OutcomeKind.FAILED, "soft-reboot", "userspace restarted, kernel did not")
     timeout_s = order.shutdown_timeout_s or pauses.shutdown_timeout_default_s
     act = situation.act
@@ -178,15 +186,12 @@ def _acting(situation: Situation, order: Assignment, now: float, pauses: Pauses)
         case ActState.NOT_PERMITTED:
             return Conclude(OutcomeKind.FAILED, "not-permitted", act.text, permanent=True)
         case ActState.ACCEPTED if now - act.at >= timeout_s:
-            return Conclude(OutcomeKind.FAILED, STILL_UP, "reboot command accepted, host still up")
+            return Conclude(OutcomeKind.FAILED, STILL_UP, _in_vain(situation))
         case ActState.ACCEPTED:
             return Wait("shutting down", act.at + timeout_s)
 
 
-def _userspace_restarted(situation: Situation) -> bool:
-    """True only when both sides of a comparison are known (FC-A07)."""
-    entry = situation.entry
-    if situation.soft_reboots >= 0 and entry.soft_reboots >= 0:
-        return situation.soft_reboots > entry.soft_reboots
-    before, after = entry.userspace_start, situation.userspace_start
-    return bool(before and after and before != after)
+def _in_vain(situation: Situation) -> str:
+    if is_soft(situation):
+        return "soft reboot command accepted, user space did not restart"
+    return "reboot command accepted, host still up"

@@ -10,6 +10,7 @@ from hostler_agent.host import boot, busy, facts, inhibitors, reboot
 from hostler_agent.ports import ActResult, Reading
 from hostler_agent.session import Assignment
 from hostler_contract.hosts import HostFacts
+from hostler_contract.work import OperationKind
 
 FACTS_ONCE_KEYS = ("chassis_serial", "system_uuid", "model")
 
@@ -22,6 +23,7 @@ class Machine:
         *,
         sysroot: Path,
         reboot_command: Sequence[str],
+        soft_reboot_command: Sequence[str] = ("systemctl", "soft-reboot"),
         command_deadline_s: float,
         gpu_processes_block: bool,
         people_block: bool,
@@ -29,6 +31,7 @@ class Machine:
         address: str = "",
     ) -> None:
         self._sysroot = sysroot
+        self._soft_reboot_command = tuple(soft_reboot_command)
         self._reboot_command = tuple(reboot_command)
         self._deadline_s = command_deadline_s
         self._gpu_processes_block = gpu_processes_block
@@ -67,5 +70,6 @@ class Machine:
         return tuple(found)
 
     async def reboot(self, order: Assignment) -> ActResult:
-        """Say who asked, then reboot."""
-        return await reboot.give_command(self._reboot_command, order, self._deadline_s)
+        """Say who asked, then reboot the host, or only its user space where the order is for that."""
+        command = self._soft_reboot_command if order.operation is OperationKind.SOFT_REBOOT else self._reboot_command
+        return await reboot.give_command(command, order, self._deadline_s)

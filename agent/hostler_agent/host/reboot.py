@@ -10,6 +10,7 @@ from hostler_agent.decide import ActState
 from hostler_agent.host.inhibitors import judge_refusal
 from hostler_agent.ports import ActResult
 from hostler_agent.session import Assignment
+from hostler_contract.work import OperationKind
 
 MESSAGE_MAX = 400
 # The shutdown that we ordered ends the command we ordered it with (FC-A12).
@@ -18,8 +19,9 @@ _ENDED_BY_SHUTDOWN = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGHUP, 128
 
 def wall_message(order: Assignment) -> str:
     """What people on the host read before it goes down (FC-D10)."""
+    kind = "soft reboot" if order.operation is OperationKind.SOFT_REBOOT else "reboot"
     parts = (
-        f"hostler: reboot for campaign {order.campaign_id or order.task_id}",
+        f"hostler: {kind} for campaign {order.campaign_id or order.task_id}",
         f"asked by {order.actor or 'unknown'}",
     )
     text = ", ".join(parts) + (f": {order.reason}" if order.reason else "")

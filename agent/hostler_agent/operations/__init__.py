@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from hostler_agent.operations.reboot import Reboot
+from hostler_agent.operations.soft_reboot import SoftReboot
 from hostler_agent.ports import ActResult, Host
 from hostler_agent.session import Assignment
 from hostler_contract.work import OperationKind
@@ -18,4 +19,7 @@ class Operation(Protocol):
         """Carry it out; the intent is durable and GO was given."""
 
 
-OPERATIONS: Mapping[OperationKind, Operation] = {OperationKind.REBOOT: Reboot()}
+OPERATIONS: Mapping[OperationKind, Operation] = {
+    OperationKind.REBOOT: Reboot(),
+    OperationKind.SOFT_REBOOT: SoftReboot(),
+}

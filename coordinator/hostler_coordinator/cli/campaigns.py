@@ -47,9 +47,12 @@ class Operation(StrEnum):
     REBOOT = "reboot"
     POWER_ON = "power-on"
     POWER_OFF = "power-off"
+    SOFT_REBOOT = "soft-reboot"
 
 
-OperationFlag = Annotated[Operation, typer.Option("--operation", help="What is done to each host.")]
+OperationFlag = Annotated[
+    Operation, typer.Option("--operation", help="What is done to each host; soft-reboot restarts its user space only.")
+]
 ModeFlag = Annotated[
     RebootMode, typer.Option("--mode", help="soft asks the operating system, hard goes straight to the BMC.")
 ]

@@ -55,6 +55,7 @@ class Move:
     evidence: tuple[Evidence, ...] = ()
     boot_before: str | None = None
     boot_after: str | None = None
+    soft_reboots_before: int | None = None
     deadline_at: float | None = None
     next_attempt_at: float | None = None
     stop_to: TaskState | None = None

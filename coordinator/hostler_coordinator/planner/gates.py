@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hostler_contract.campaigns import CampaignState
 from hostler_contract.domains import CauseKind
 from hostler_contract.hosts import Usability
-from hostler_contract.work import OperationKind, RebootMode, TaskState
+from hostler_contract.work import BY_AGENT, OperationKind, RebootMode, TaskState
 from hostler_coordinator import ledger
 from hostler_coordinator.phrases import because, counted
 from hostler_coordinator.planner.actions import Why
@@ -211,7 +211,7 @@ def presence_gate(world: World, campaign: CampaignRecord, host: HostRecord) -> W
         return None if is_ordered(campaign) else _never_seen(host)
     charge = world.state.charge(host.id)
     known_dead = charge is not None and any(c.kind in {CauseKind.DEAD, CauseKind.DEAD_LETTER} for c in charge.causes)
-    if known_dead and not world.in_grace:
+    if known_dead and not world.in_grace and campaign.request.operation is not OperationKind.SOFT_REBOOT:
         return None
     since = max(world.sighting(host.id).heard_at, world.leader_since)
     if world.in_grace:
@@ -340,7 +340,7 @@ def go_gate(world: World, campaign: CampaignRecord, host: HostRecord, room: Room
 def is_ordered(campaign: CampaignRecord) -> bool:
     """True when the operator ordered the BMC to act, so that silence need not be shown."""
     request = campaign.request
-    return request.mode is RebootMode.HARD or request.operation is not OperationKind.REBOOT
+    return request.mode is RebootMode.HARD or request.operation not in BY_AGENT
 
 
 def power_gate(world: World, host: HostRecord, room: Room) -> Why | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hostler_contract.campaigns import CampaignState
-from hostler_contract.work import EvidenceKind, OperationKind, PowerVerb, TaskState
+from hostler_contract.work import BY_AGENT, EvidenceKind, OperationKind, PowerVerb, TaskState
 from hostler_coordinator.lifecycle import LET_GO, Event, may
 from hostler_coordinator.live import ReportKind
 from hostler_coordinator.planner.actions import Move, Why
@@ -48,7 +48,7 @@ def decide(world: World, campaign: CampaignRecord, task: TaskRecord, room: Room)
     if host is None:
         return Move(campaign.id, task.host, Event.REMOVED, "host-removed", "the host was removed from the inventory")
     case = Case(world, campaign, task, host, room)
-    return _boot_changed(case) or _BY_STATE[task.state](case)
+    return _boot_changed(case) or _userspace_restarted(case) or _BY_STATE[task.state](case)
 
 
 def _boot_changed(case: Case) -> Move | None:
@@ -59,6 +59,8 @@ def _boot_changed(case: Case) -> Move | None:
     if not may(task.state, Event.BOOT_CHANGED):
         return None
     by_itself = "" if task.state in LET_GO else " (it rebooted by itself)"
+    if _is_soft(case) and task.state in LET_GO:
+        by_itself = " (the whole host rebooted; only its user space was to restart)"
     return case.move(
         Event.BOOT_CHANGED,
         "",
@@ -70,6 +72,31 @@ def _boot_changed(case: Case) -> Move | None:
     )
 
 
+def _is_soft(case: Case) -> bool:
+    """Only user space is to restart: that justifies no power cycle, so its ladder has no rung of the BMC."""
+    return case.campaign.request.operation is OperationKind.SOFT_REBOOT
+
+
+def _userspace_restarted(case: Case) -> Move | None:
+    """A soft reboot keeps the boot id: its proof is the manager's count, beyond the one recorded before the act."""
+    task, seen = case.task, case.seen
+    before, count = task.soft_reboots_before, seen.facts.soft_reboot_count
+    if before is None or not seen.connected or not seen.boot_id or seen.boot_id != task.boot_before or count <= before:
+        return None
+    if not _is_soft(case) or not may(task.state, Event.USERSPACE_RESTARTED):
+        return None
+    detail = f"soft reboots counted: {before} -> {count}; boot id unchanged: {seen.boot_id}"
+    return case.move(
+        Event.USERSPACE_RESTARTED,
+        "",
+        "",
+        case.seen_now(EvidenceKind.USERSPACE_RESTARTED, detail),
+        case.seen_now(EvidenceKind.AGENT_BACK, f"agent attached to {seen.via}"),
+        boot_after=seen.boot_id,
+        deadline_at=case.now + case.world.policy.usable_timeout_s + case.campaign.limits.soak_s,
+    )
+
+
 # -- reserved --------------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +104,7 @@ def _reserved(case: Case) -> Decision:
     withdrawn = _withdrawal(case)
     if withdrawn is not None:
         return withdrawn
-    if case.campaign.request.operation is not OperationKind.REBOOT:
+    if case.campaign.request.operation not in BY_AGENT:
         return _ordered_power(case)
     if case.report is not None and case.report.kind in {ReportKind.REFUSED, ReportKind.FAILED}:
         return _refused_or_failed(case, case.report)
@@ -154,13 +181,16 @@ def _let_go(case: Case) -> Decision:
         return closed
     if is_ordered(case.campaign):
         return rescue_if_open(case, PowerVerb.CYCLE, "an operator ordered a hard reboot; the host is drained")
-    policy = case.world.policy
+    policy, soft_reboots = case.world.policy, case.seen.facts.soft_reboot_count
+    if _is_soft(case) and soft_reboots < 0:
+        return exhausted(case, "soft-reboots-unknown", "it does not say how many soft reboots it counts")
     return case.move(
         Event.GO,
         "",
         "",
         case.seen_now(EvidenceKind.GO_GIVEN, f"by {case.world.leader}"),
         boot_before=case.task.boot_before or case.seen.boot_id,
+        soft_reboots_before=soft_reboots if _is_soft(case) else None,
         deadline_at=case.now + case.world.reboot_allowance_s(case.host) + policy.go_lifetime_s,
     )
 
@@ -180,6 +210,10 @@ def _reserved_silent(case: Case) -> Decision:
             next_at=case.task.deadline_at,
         )
     since = max(case.seen.heard_at, case.world.leader_since)
+    if _is_soft(case):
+        if case.overdue():
+            return exhausted(case, "agent-silent", "its agent fell silent before it was let go for a soft reboot")
+        return Why("silent", "its agent is silent", since=since, next_step="dead letter", next_at=case.task.deadline_at)
     due = since + case.world.policy.rescue_after_s
     if case.now < due:
         return Why("silent", "its agent is silent", since=since, next_step="rescue through the BMC", next_at=due)
@@ -202,7 +236,7 @@ def _acting(case: Case) -> Decision:
     task, report = case.task, case.report
     if report is not None and report.kind in {ReportKind.FAILED, ReportKind.REFUSED} and case.on_old_boot:
         if report.code == "still-up":
-            return let_go_in_vain(case, report.code, report.text or "reboot command accepted, host still up")
+            return _still_up(case, report.text)
         return _refused_or_failed(case, report)
     if not case.on_old_boot:
         return _acting_silent(case)
@@ -213,7 +247,7 @@ def _acting(case: Case) -> Decision:
     if case.seen.condition.shutting_down:
         up_until = max(up_until, task.deadline_at or 0.0)
     if case.now >= up_until:
-        return let_go_in_vain(case, "still-up", "reboot command accepted, host still up")
+        return _still_up(case, "")
     return Why(
         "shutting-down",
         "let go, and still up on the old boot",
@@ -221,6 +255,12 @@ def _acting(case: Case) -> Decision:
         next_step="the attempt counts as failed",
         next_at=up_until,
     )
+
+
+def _still_up(case: Case, text: str) -> Move:
+    if _is_soft(case):
+        return let_go_in_vain(case, "no-soft-reboot", text or "soft reboot accepted, user space did not restart")
+    return let_go_in_vain(case, "still-up", text or "reboot command accepted, host still up")
 
 
 def _renew_go(case: Case) -> Decision:
@@ -233,12 +273,13 @@ def _renew_go(case: Case) -> Decision:
 
 
 def _acting_silent(case: Case) -> Decision:
+    next_step = "dead letter" if _is_soft(case) else "rescue through the BMC"
     if not case.overdue() or case.world.heard(case.host.id):
         return Why(
             "down",
             "let go, not back yet",
             since=case.task.go_at,
-            next_step="rescue through the BMC",
+            next_step=next_step,
             next_at=case.task.deadline_at,
         )
     if not case.world.silent(case.host.id):
@@ -246,9 +287,11 @@ def _acting_silent(case: Case) -> Decision:
             "leader-grace",
             "overdue; a new leader waits before it judges silence",
             since=case.task.deadline_at,
-            next_step="rescue through the BMC",
+            next_step=next_step,
             next_at=case.world.grace_ends_at,
         )
+    if _is_soft(case):
+        return exhausted(case, "no-soft-reboot", "let go for a soft reboot, it was not heard again before the deadline")
     begun = case.seen.condition.shutting_down or (case.report is not None and case.report.kind is ReportKind.ACTING)
     word = "shutdown started, host did not restart" if begun else "it was let go, and did not restart"
     return rescue(case, f"{word}: no new boot id came before the deadline")
@@ -278,6 +321,7 @@ def _stopping(case: Case) -> Decision:
 
 
 def _proving(case: Case) -> Decision:
+    came_up = "booted" if case.task.boot_after != case.task.boot_before else "restarted its user space"
     condition = case.seen.condition
     if case.seen.boot_id == case.task.boot_after and usable(case):
         return case.move(
@@ -288,11 +332,13 @@ def _proving(case: Case) -> Decision:
         )
     if case.overdue() and not case.world.in_grace:
         if case.world.heard(case.host.id):
-            return exhausted(case, "unusable", f"booted, not usable: {condition.usability_reason or 'no reason given'}")
-        return exhausted(case, "lost-after-boot", "it booted, then fell silent before it was usable")
+            return exhausted(
+                case, "unusable", f"{came_up}, not usable: {condition.usability_reason or 'no reason given'}"
+            )
+        return exhausted(case, "lost-after-boot", f"it {came_up}, then fell silent before it was usable")
     return Why(
         "proving",
-        f"booted; {condition.usability_reason or 'post-boot checks run'}",
+        f"{came_up}; {condition.usability_reason or 'post-boot checks run'}",
         since=case.task.since,
         next_step="done when usable; a dead letter at the deadline",
         next_at=case.task.deadline_at,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hostler_contract import views as V  # noqa: N812  (the house's name for the contract's views)
 from hostler_contract.campaigns import CampaignRecord, CampaignState
 from hostler_contract.moments import format_instant
-from hostler_contract.work import OperationKind, RebootMode, TaskState
+from hostler_contract.work import BY_AGENT, RebootMode, TaskState
 from hostler_coordinator.durations import format_duration
 from hostler_coordinator.limits import narrow_first
 from hostler_coordinator.phrases import counted
@@ -49,7 +49,8 @@ def preview(world: World, resolved: Resolved) -> V.Plan:
     duration_s, how = _expected(world, resolved, waves, domains)
     blocked = list(_blocked(world, resolved))
     if blocked:
-        how += f"; {len(blocked)} blocked now, and that wait comes on top"
+        many = f"more than {MOST_BLOCKED}" if len(blocked) > MOST_BLOCKED else len(blocked)
+        how += f"; {many} blocked now, and that wait comes on top"
     notes = list(_notes(world, resolved, blocked))
     if len(domains) > MOST_DOMAINS:
         notes.append(f"{len(domains) - MOST_DOMAINS} more domains are not shown")
@@ -236,7 +237,7 @@ def _notes(world: World, resolved: Resolved, blocked: Sequence[V.PlannedBlocked]
         yield f"never seen, {counted(len(unseen), 'host')}: {_named(unseen)}"
     no_bmc = [host for host in hosts if host.bmc is None or not host.bmc.address]
     if no_bmc:
-        ordered = resolved.request.mode is RebootMode.HARD or resolved.request.operation is not OperationKind.REBOOT
+        ordered = resolved.request.mode is RebootMode.HARD or resolved.request.operation not in BY_AGENT
         need = "which this needs" if ordered else "so that no rescue is possible"
         yield f"without a BMC, {need}, {counted(len(no_bmc), 'host')}: {_named(no_bmc)}"
     charged = [host for host in hosts if world.state.charge(host.id) is not None]

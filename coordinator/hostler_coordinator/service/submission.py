@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hostler_contract.campaigns import CampaignRecord, KeyRecord, Limits, ResolvedLimits, Targets
 from hostler_contract.moments import format_instant
+from hostler_contract.work import OperationKind, RebootMode
 from hostler_coordinator.layout import key_path
 from hostler_coordinator.limits import resolve_limits
 from hostler_coordinator.names import natural_key
@@ -96,6 +97,8 @@ def _check_request(state: State, request: CampaignRequest) -> None:
     reason = check_reason(request.reason)
     if request.force and not reason:
         raise BadField("reason", request.reason, "is missing: force overrides running jobs and people", "say why")
+    if request.operation is OperationKind.SOFT_REBOOT and request.mode is RebootMode.HARD:
+        raise BadField("mode", request.mode.value, "no BMC can restart user space alone", "leave it out, or use reboot")
     if request.retry_of and request.retry_of not in state.campaigns:
         raise BadField("retry_of", request.retry_of, "is no known campaign", "leave it out; `deadletter retry` sets it")
 

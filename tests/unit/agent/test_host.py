@@ -13,8 +13,10 @@ from hostler_agent.client import to_request
 from hostler_agent.decide import ActState, Blocker, BlockerKind, condition_of
 from hostler_agent.excerpt import excerpt
 from hostler_agent.host import Machine, boot, busy, facts, inhibitors, reboot
+from hostler_agent.operations import OPERATIONS
 from hostler_agent.session import Heartbeat
 from hostler_contract.hosts import Usability
+from hostler_contract.work import OperationKind
 from unit.agent.situations import NOW, order, situation
 
 BOOT_ID = "5f1c2d3e-0a1b-4c2d-8e3f-001122334455"
@@ -108,6 +110,30 @@ def test_fc_d10_people_on_the_host_read_campaign_and_actor() -> None:
     ]
     assert reboot.full_command(["systemctl", "reboot"], order(force=True))[-1] == "--check-inhibitors=no"
     assert reboot.full_command(["site-reboot"], asked) == ["site-reboot"]
+
+
+def test_fc_a07_people_read_that_only_user_space_restarts_and_inhibitors_are_heeded() -> None:
+    asked = order(operation=OperationKind.SOFT_REBOOT, campaign_id="c-7", actor="ada")
+    assert reboot.full_command(["systemctl", "soft-reboot"], asked) == [
+        "systemctl",
+        "soft-reboot",
+        "--message=hostler: soft reboot for campaign c-7, asked by ada",
+        "--check-inhibitors=yes",
+    ]
+
+
+@pytest.mark.parametrize("operation", [OperationKind.REBOOT, OperationKind.SOFT_REBOOT])
+async def test_fc_a07_each_operation_gives_its_own_command(tmp_path: Path, operation: OperationKind) -> None:
+    machine = Machine(
+        sysroot=tmp_path,
+        reboot_command=["sh", "-c", "echo reboot"],
+        soft_reboot_command=["sh", "-c", "echo soft_reboot"],
+        command_deadline_s=5.0,
+        gpu_processes_block=False,
+        people_block=False,
+    )
+    found = await OPERATIONS[operation].act(machine, order(operation=operation))
+    assert (found.state, found.text) == (ActState.ACCEPTED, operation.value)
 
 
 def test_only_locks_that_block_a_shutdown_count() -> None:

@@ -20,8 +20,10 @@ from hostler_agent.decide import (
     GoTicket,
     Pauses,
     Situation,
+    condition_of,
     next_step,
 )
+from hostler_agent.decide.next_step import UNCOUNTED
 from hostler_agent.decide.steps import (
     AskForWork,
     Conclude,
@@ -38,6 +40,7 @@ from hostler_agent.decide.steps import (
 )
 from hostler_agent.session import OutcomeKind
 from hostler_contract.hosts import JournalPhase, Usability
+from hostler_contract.work import OperationKind
 from unit.agent.situations import NEW, NOW, OLD, TASK, entry, order, outcome, situation
 
 PAUSES = Pauses()
@@ -313,3 +316,45 @@ def test_what_waits_says_why_and_never_for_the_past(at: Situation) -> None:
     if isinstance(found, Wait):
         assert found.why
         assert found.until is None or found.until > NOW
+
+
+COUNTED = "soft reboots counted: 0 -> 1; boot id unchanged"
+SOFT_IN_VAIN = Conclude(OutcomeKind.FAILED, "still-up", "soft reboot command accepted, user space did not restart")
+SOFT_UNKNOWN = Conclude(OutcomeKind.REFUSED, "soft-reboots-unknown", UNCOUNTED)
+SOFT_ORDER = order(operation=OperationKind.SOFT_REBOOT, soak_s=10.0)
+
+
+def soft(phase: JournalPhase = ACTING, **over: Any) -> object:
+    """The next step of a soft reboot whose journal counts 0 before, on the same boot."""
+    given = entry(phase, order=SOFT_ORDER, soft_reboots=0, userspace_start="100")
+    return step(given=given, **{"soft_reboots": 1, "userspace_start": "900", "post_boot_said": True, **over})
+
+
+SOFT_STEPS: list[tuple[str, dict[str, Any], object]] = [
+    ("says it is back", {"post_boot_said": False}, SayPostBoot()),
+    ("done when usable and soaked", {}, Conclude(OutcomeKind.DONE, "userspace-restarted", COUNTED)),
+    ("soaks", {"usable_since": NOW - 4}, Wait("user space restarted; soaking for 10 s", NOW + 6)),
+    ("not while starting", {"usability": Usability.STARTING, "usability_reason": "x"}, "user space restarted; host is"),
+    ("the count says no", {"soft_reboots": 0, "act": Act(ActState.ACCEPTED, NOW)}, "shutting down"),
+    ("in vain", {"soft_reboots": 0, "act": Act(ActState.ACCEPTED, NOW - 400)}, SOFT_IN_VAIN),
+    ("a whole reboot ends it", {"boot_id": NEW, "soft_reboots": 0}, DONE_STEP),
+    ("another's restart before the act is none of ours", {"phase": INTENT}, SayStarted()),
+    ("accepted: the count must be known", {"phase": ACCEPTED, "soft_reboots": -1}, SOFT_UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), [row[1:] for row in SOFT_STEPS], ids=[row[0] for row in SOFT_STEPS])
+def test_fc_a07_a_soft_reboot_that_was_ordered(changes: dict[str, Any], expected: object) -> None:
+    found = soft(**changes)
+    if isinstance(expected, str):
+        assert isinstance(found, Wait)
+        assert found.why.startswith(expected)
+    else:
+        assert found == expected
+
+
+def test_fc_a07_while_it_soaks_the_host_is_not_called_usable() -> None:
+    given = entry(ACTING, order=SOFT_ORDER, soft_reboots=0)
+    told = condition_of(situation(given, soft_reboots=1, usable_since=NOW - 4), NOW)
+    assert (told.usability, told.usability_reason) == (Usability.STARTING, "soaking for 10 s")
+    assert condition_of(situation(given, soft_reboots=1, usable_since=NOW - 40), NOW).usability is Usability.USABLE

@@ -270,6 +270,12 @@ def test_fc_d12_a_host_shutting_down_is_never_shown_as_on(cli: Cli, fleet: stand
     assert (done.status, done.json()["operation"]) == (0, "power_off")
 
 
+def test_fc_a07_a_soft_reboot_is_submitted_as_an_operation_of_its_own(cli: Cli, fleet: stand_in.Fleet) -> None:
+    asked = ("campaign", "submit", "gpu-001", "--operation", "soft-reboot", "--reason", "new glibc", "--yes")
+    done = cli(*asked, "-o", "json")
+    assert (done.status, done.json()["operation"], done.json()["mode"]) == (0, "soft_reboot", "soft")
+
+
 def test_a_certificate_is_warned_about_in_time(tmp_path: Path) -> None:
     pem = Path(_authority(tmp_path, days=3)["cert"]).read_bytes()
     assert "expires at" in expiry_warning(pem, "cert.pem", time.time())

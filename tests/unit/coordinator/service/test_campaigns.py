@@ -9,6 +9,7 @@ import pytest
 from hostler_contract.campaigns import CampaignRequest, CampaignState, KeyRecord, Selector, Targets
 from hostler_contract.domains import Budget
 from hostler_contract.hosts import Hold
+from hostler_contract.work import OperationKind, RebootMode
 from hostler_coordinator.draft import Change
 from hostler_coordinator.fsck import problems
 from hostler_coordinator.policy import Policy
@@ -219,6 +220,15 @@ async def test_every_bad_field_is_named_at_once_and_nothing_changes(office: Offi
         "limits.deadline_s",
         "limits.windows[0]",
     }
+    assert not office.state.campaigns
+
+
+async def test_fc_a07_a_soft_reboot_goes_to_no_bmc(office: Office, campaigns: CampaignService):
+    office.fleet(1)
+    asked = request("gpu-001", operation=OperationKind.SOFT_REBOOT, mode=RebootMode.HARD)
+    with pytest.raises(BadField, match="no BMC can restart user space alone") as bad:
+        await campaigns.submit(ALICE, "k", asked, 0, "", False)
+    assert bad.value.field == "mode"
     assert not office.state.campaigns
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hostler/v1/work.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\'\n\x05Token\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x0f\n\x07\x63ounter\x18\x02 \x01(\x03\"j\n\x08\x45vidence\x12&\n\x04kind\x18\x01 \x01(\x0e\x32\x18.hostler.v1.EvidenceKind\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*\x85\x01\n\rOperationKind\x12\x1e\n\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15OPERATION_KIND_REBOOT\x10\x01\x12\x1b\n\x17OPERATION_KIND_POWER_ON\x10\x02\x12\x1c\n\x18OPERATION_KIND_POWER_OFF\x10\x03*U\n\nRebootMode\x12\x1b\n\x17REBOOT_MODE_UNSPECIFIED\x10\x00\x12\x14\n\x10REBOOT_MODE_SOFT\x10\x01\x12\x14\n\x10REBOOT_MODE_HARD\x10\x02*\xf4\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_PENDING\x10\x01\x12\x17\n\x13TASK_STATE_RESERVED\x10\x02\x12\x15\n\x11TASK_STATE_ACTING\x10\x03\x12\x16\n\x12TASK_STATE_PROVING\x10\x04\x12\x1a\n\x16TASK_STATE_BACKING_OFF\x10\x05\x12\x1c\n\x18TASK_STATE_POWER_CYCLING\x10\x06\x12\x1b\n\x17TASK_STATE_POWER_CYCLED\x10\x07\x12\x17\n\x13TASK_STATE_STOPPING\x10\x08\x12\x18\n\x14TASK_STATE_SUCCEEDED\x10\t\x12\x15\n\x11TASK_STATE_FAILED\x10\n\x12\x1a\n\x16TASK_STATE_DEAD_LETTER\x10\x0b\x12\x16\n\x12TASK_STATE_SKIPPED\x10\x0c\x12\x16\n\x12TASK_STATE_ABORTED\x10\r*\x92\x03\n\x0c\x45videnceKind\x12\x1d\n\x19\x45VIDENCE_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VIDENCE_KIND_ASKED\x10\x01\x12\x1a\n\x16\x45VIDENCE_KIND_ACCEPTED\x10\x02\x12\x19\n\x15\x45VIDENCE_KIND_DRAINED\x10\x03\x12\x1a\n\x16\x45VIDENCE_KIND_GO_GIVEN\x10\x04\x12 \n\x1c\x45VIDENCE_KIND_POWER_OFF_SEEN\x10\x05\x12\x1f\n\x1b\x45VIDENCE_KIND_POWER_ON_SEEN\x10\x06\x12\x1e\n\x1a\x45VIDENCE_KIND_BOOT_CHANGED\x10\x07\x12\x1c\n\x18\x45VIDENCE_KIND_AGENT_BACK\x10\x08\x12\"\n\x1e\x45VIDENCE_KIND_INVENTORY_INTACT\x10\t\x12\x18\n\x14\x45VIDENCE_KIND_USABLE\x10\n\x12 \n\x1c\x45VIDENCE_KIND_ATTEMPT_FAILED\x10\x0b\x12\x16\n\x12\x45VIDENCE_KIND_NOTE\x10\x0c*\xa9\x01\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x0e\n\nVERDICT_OK\x10\x01\x12\x12\n\x0eVERDICT_NOTICE\x10\x02\x12\x13\n\x0fVERDICT_SUSPECT\x10\x03\x12\x14\n\x10VERDICT_DEGRADED\x10\x04\x12\x0f\n\x0bVERDICT_BAD\x10\x05\x12\x10\n\x0cVERDICT_DEAD\x10\x06\x12\x13\n\x0fVERDICT_UNKNOWN\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hostler/v1/work.proto\x12\nhostler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\'\n\x05Token\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x0f\n\x07\x63ounter\x18\x02 \x01(\x03\"j\n\x08\x45vidence\x12&\n\x04kind\x18\x01 \x01(\x0e\x32\x18.hostler.v1.EvidenceKind\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*\xa5\x01\n\rOperationKind\x12\x1e\n\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15OPERATION_KIND_REBOOT\x10\x01\x12\x1b\n\x17OPERATION_KIND_POWER_ON\x10\x02\x12\x1c\n\x18OPERATION_KIND_POWER_OFF\x10\x03\x12\x1e\n\x1aOPERATION_KIND_SOFT_REBOOT\x10\x04*U\n\nRebootMode\x12\x1b\n\x17REBOOT_MODE_UNSPECIFIED\x10\x00\x12\x14\n\x10REBOOT_MODE_SOFT\x10\x01\x12\x14\n\x10REBOOT_MODE_HARD\x10\x02*\xf4\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_PENDING\x10\x01\x12\x17\n\x13TASK_STATE_RESERVED\x10\x02\x12\x15\n\x11TASK_STATE_ACTING\x10\x03\x12\x16\n\x12TASK_STATE_PROVING\x10\x04\x12\x1a\n\x16TASK_STATE_BACKING_OFF\x10\x05\x12\x1c\n\x18TASK_STATE_POWER_CYCLING\x10\x06\x12\x1b\n\x17TASK_STATE_POWER_CYCLED\x10\x07\x12\x17\n\x13TASK_STATE_STOPPING\x10\x08\x12\x18\n\x14TASK_STATE_SUCCEEDED\x10\t\x12\x15\n\x11TASK_STATE_FAILED\x10\n\x12\x1a\n\x16TASK_STATE_DEAD_LETTER\x10\x0b\x12\x16\n\x12TASK_STATE_SKIPPED\x10\x0c\x12\x16\n\x12TASK_STATE_ABORTED\x10\r*\xb9\x03\n\x0c\x45videnceKind\x12\x1d\n\x19\x45VIDENCE_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VIDENCE_KIND_ASKED\x10\x01\x12\x1a\n\x16\x45VIDENCE_KIND_ACCEPTED\x10\x02\x12\x19\n\x15\x45VIDENCE_KIND_DRAINED\x10\x03\x12\x1a\n\x16\x45VIDENCE_KIND_GO_GIVEN\x10\x04\x12 \n\x1c\x45VIDENCE_KIND_POWER_OFF_SEEN\x10\x05\x12\x1f\n\x1b\x45VIDENCE_KIND_POWER_ON_SEEN\x10\x06\x12\x1e\n\x1a\x45VIDENCE_KIND_BOOT_CHANGED\x10\x07\x12\x1c\n\x18\x45VIDENCE_KIND_AGENT_BACK\x10\x08\x12\"\n\x1e\x45VIDENCE_KIND_INVENTORY_INTACT\x10\t\x12\x18\n\x14\x45VIDENCE_KIND_USABLE\x10\n\x12 \n\x1c\x45VIDENCE_KIND_ATTEMPT_FAILED\x10\x0b\x12\x16\n\x12\x45VIDENCE_KIND_NOTE\x10\x0c\x12%\n!EVIDENCE_KIND_USERSPACE_RESTARTED\x10\r*\xa9\x01\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x0e\n\nVERDICT_OK\x10\x01\x12\x12\n\x0eVERDICT_NOTICE\x10\x02\x12\x13\n\x0fVERDICT_SUSPECT\x10\x03\x12\x14\n\x10VERDICT_DEGRADED\x10\x04\x12\x0f\n\x0bVERDICT_BAD\x10\x05\x12\x10\n\x0cVERDICT_DEAD\x10\x06\x12\x13\n\x0fVERDICT_UNKNOWN\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hostler.v1.work_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OPERATIONKIND']._serialized_start=220
-  _globals['_OPERATIONKIND']._serialized_end=353
-  _globals['_REBOOTMODE']._serialized_start=355
-  _globals['_REBOOTMODE']._serialized_end=440
-  _globals['_TASKSTATE']._serialized_start=443
-  _globals['_TASKSTATE']._serialized_end=815
-  _globals['_EVIDENCEKIND']._serialized_start=818
-  _globals['_EVIDENCEKIND']._serialized_end=1220
-  _globals['_VERDICT']._serialized_start=1223
-  _globals['_VERDICT']._serialized_end=1392
+  _globals['_OPERATIONKIND']._serialized_end=385
+  _globals['_REBOOTMODE']._serialized_start=387
+  _globals['_REBOOTMODE']._serialized_end=472
+  _globals['_TASKSTATE']._serialized_start=475
+  _globals['_TASKSTATE']._serialized_end=847
+  _globals['_EVIDENCEKIND']._serialized_start=850
+  _globals['_EVIDENCEKIND']._serialized_end=1291
+  _globals['_VERDICT']._serialized_start=1294
+  _globals['_VERDICT']._serialized_end=1463
   _globals['_TOKEN']._serialized_start=70
   _globals['_TOKEN']._serialized_end=109
   _globals['_EVIDENCE']._serialized_start=111

@@ -15,6 +15,7 @@ class OperationKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OPERATION_KIND_REBOOT: _ClassVar[OperationKind]
     OPERATION_KIND_POWER_ON: _ClassVar[OperationKind]
     OPERATION_KIND_POWER_OFF: _ClassVar[OperationKind]
+    OPERATION_KIND_SOFT_REBOOT: _ClassVar[OperationKind]
 
 class RebootMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -54,6 +55,7 @@ class EvidenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVIDENCE_KIND_USABLE: _ClassVar[EvidenceKind]
     EVIDENCE_KIND_ATTEMPT_FAILED: _ClassVar[EvidenceKind]
     EVIDENCE_KIND_NOTE: _ClassVar[EvidenceKind]
+    EVIDENCE_KIND_USERSPACE_RESTARTED: _ClassVar[EvidenceKind]
 
 class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -69,6 +71,7 @@ OPERATION_KIND_UNSPECIFIED: OperationKind
 OPERATION_KIND_REBOOT: OperationKind
 OPERATION_KIND_POWER_ON: OperationKind
 OPERATION_KIND_POWER_OFF: OperationKind
+OPERATION_KIND_SOFT_REBOOT: OperationKind
 REBOOT_MODE_UNSPECIFIED: RebootMode
 REBOOT_MODE_SOFT: RebootMode
 REBOOT_MODE_HARD: RebootMode
@@ -99,6 +102,7 @@ EVIDENCE_KIND_INVENTORY_INTACT: EvidenceKind
 EVIDENCE_KIND_USABLE: EvidenceKind
 EVIDENCE_KIND_ATTEMPT_FAILED: EvidenceKind
 EVIDENCE_KIND_NOTE: EvidenceKind
+EVIDENCE_KIND_USERSPACE_RESTARTED: EvidenceKind
 VERDICT_UNSPECIFIED: Verdict
 VERDICT_OK: Verdict
 VERDICT_NOTICE: Verdict
