@@ -40,6 +40,19 @@ def test_a_plan_shows_waves_peaks_rounding_blocked_hosts_and_time(cli: Cli) -> N
     assert done.status == 0
     for shown in ("p-2", "fabric/ib-a", "5% of 61 = 3.05, rounded down to 3", "job 4711 of bob", "21 min", "note:"):
         assert shown in done.out
+    assert "takes at least  21 min" in done.out  # as one of its hosts is blocked
+    assert "FREE" in done.out
+
+
+@pytest.mark.parametrize(("every", "left", "shown"), [(0, 0, "0"), (3, 3, "3 open"), (3, 1, "1 of 3 open")])
+def test_a_list_tells_open_dead_letters_from_all(
+    cli: Cli, fleet: stand_in.Fleet, every: int, left: int, shown: str
+) -> None:
+    counts = Counts(dead_letter=every, succeeded=8 - every)
+    fleet.put(stand_in.make_campaign("c-1", target_count=8, counts=counts, dead_letters_open=left))
+    head, row = cli("campaign", "list").out.splitlines()[:2]
+    at = head.index("DEAD LETTERS")
+    assert row[at : at + len("DEAD LETTERS")].strip() == shown
 
 
 def test_a_plan_as_json_is_the_plan(cli: Cli) -> None:
