@@ -11,7 +11,7 @@ POWER_VERBS = frozenset({"on", "off", "reset", "soft"})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`verb` is power, fault, crash or reboot; `arguments` fit it."""
+    """`verb` is power, fault, crash, reboot or soft-reboot; `arguments` fit it."""
 
     host: str
     verb: str
@@ -19,7 +19,7 @@ class Line:
 
 
 def parse_line(text: str) -> Line | None:
-    """Read `HOST power on`, `HOST fault KIND`, `HOST crash`, `HOST reboot BOOT TASK TOKEN`; None for anything else."""
+    """Read `HOST power on`, `HOST fault KIND`, `HOST crash`, `HOST [soft-]reboot BOOT TASK TOKEN`; else None."""
     match text.split():
         case [host, "power", verb] if verb in POWER_VERBS:
             return Line(host, "power", (verb,))
@@ -27,8 +27,8 @@ def parse_line(text: str) -> Line | None:
             return Line(host, "fault", (kind,))
         case [host, "crash"]:
             return Line(host, "crash")
-        case [host, "reboot", boot_id, task, token]:
-            return Line(host, "reboot", (boot_id, task, token))
+        case [host, "reboot" | "soft-reboot" as verb, boot_id, task, token]:
+            return Line(host, verb, (boot_id, task, token))
         case _:
             return None
 

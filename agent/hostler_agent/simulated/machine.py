@@ -97,6 +97,8 @@ class Machine:
         self.faults: set[Fault] = set(spec.faults)
         self.power = Power.OFF
         self.boot_id = ""
+        self.soft_reboots = 0
+        """What its service manager counts on the present boot."""
         self.pid: int | None = None
         self.due_at: float | None = None
         self._order = Order("start")
@@ -151,6 +153,18 @@ class Machine:
         else:
             self._go_down(order)
             self._begin_boot(order, now)
+        self._yard.changed(self)
+
+    def soft_reboot(self, boot_id: str, order: Order, now: float) -> None:
+        """The agent's order to restart user space alone: the agent ends and is started again, on the same boot."""
+        if self.power is not Power.UP or boot_id != self.boot_id or Fault.REBOOT_IGNORED in self.faults:
+            return
+        self.soft_reboots += 1
+        self._yard.record(self, "soft_reboot", order)
+        if self.pid is not None:
+            self._yard.kill_agent(self.pid)
+            self.pid = None
+        self.due_at = now + AGENT_RESTART_S
         self._yard.changed(self)
 
     def crash(self, now: float) -> None:
@@ -227,7 +241,7 @@ class Machine:
         if self.power in {Power.UP, Power.GOING_OFF}:
             self._yard.record(self, "down", order)
             self.faults.discard(Fault.HANG)
-        self.boot_id = ""
+        self.boot_id, self.soft_reboots = "", 0
 
     def _off(self) -> None:
         self.power, self.due_at = Power.OFF, None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 ORDERED = frozenset({"agent", "bmc"})
 CAUSES = frozenset({"start", "agent", "bmc", "crash"})
 BMC_ORDERS = frozenset({"power_on", "power_off", "power_reset", "soft_off"})
-EFFECTS = frozenset({"boot", "down", "hang", "job_start", "job_exit"}) | BMC_ORDERS
+EFFECTS = frozenset({"boot", "soft_reboot", "down", "hang", "job_start", "job_exit"}) | BMC_ORDERS
 
 
 class BadEffects(ValueError):

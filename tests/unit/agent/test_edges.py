@@ -205,6 +205,7 @@ def test_metrics_say_what_the_board_says() -> None:
         ("h1 fault clear", Line("h1", "fault", ("clear",))),
         ("h1 crash", Line("h1", "crash")),
         ("h1 reboot b c-1/h1 1.7", Line("h1", "reboot", ("b", "c-1/h1", "1.7"))),
+        ("h1 soft-reboot b c-1/h1 1.7", Line("h1", "soft-reboot", ("b", "c-1/h1", "1.7"))),
         ("h1 power sideways", None),
         ("h1 fault gremlins", None),
         ("", None),

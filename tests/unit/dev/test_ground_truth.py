@@ -53,6 +53,13 @@ def test_a_second_ordered_boot_is_found_whoever_ordered_it():
         assert disagreements(truth, BUDGET, succeeded=["a1"], never_back=()) == ["a1 was rebooted 2 times for one task"]
 
 
+def test_fc_a07_a_soft_reboot_is_no_boot_and_nothing_is_down_by_it():
+    truth = judge(
+        sorted_record([*started(), (10.0, "a1", "soft_reboot", "agent"), *reboot("a1", 20)]), FABRICS, since=5
+    )
+    assert (truth.rebooted_twice, truth.max_down) == ((), {"ib-a": 1, "ib-b": 0})
+
+
 def test_a_crash_is_nobodys_second_reboot():
     truth = judge(sorted_record([*started(), *reboot("a1", 10), *reboot("a1", 20, cause="crash")]), FABRICS, since=5)
     assert truth.rebooted_twice == ()
