@@ -88,10 +88,12 @@ class RunningFleet:
 
     # --- campaigns ----------------------------------------------------------------------------------------------------
 
-    def submit(self, *max_down: str, hosts: tuple[str, ...] = ()) -> Campaign:
-        """Submit a reboot of all hosts, or of these."""
+    def submit(
+        self, *max_down: str, hosts: tuple[str, ...] = (), operation: OperationKind = OperationKind.REBOOT
+    ) -> Campaign:
+        """Submit a reboot of all hosts, or of these; or other work."""
         request = CampaignRequest(
-            operation=OperationKind.REBOOT,
+            operation=operation,
             selector=Selector(hosts=hosts) if hosts else Selector(all=True),
             limits=Limits(max_down=max_down),
             reason="a test",

@@ -24,6 +24,7 @@ from hostler_agent.session import Assignment
 from hostler_agent.simulated.machine import Fault, MachineSpec
 from hostler_contract.hosts import HostFacts, Usability
 from hostler_contract.pb.hostler.v1 import agent_pb2
+from hostler_contract.work import OperationKind
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -47,6 +48,7 @@ class SimulatedHost:
         self._spec = spec
         self._boot_id = boot_id
         self._faults_path = folder / "faults"
+        self._soft_reboots_path = folder / "soft_reboots"
         self._requests = requests
 
     def has(self, fault: Fault) -> bool:
@@ -56,9 +58,16 @@ class SimulatedHost:
         except OSError:
             return False
 
+    def _soft_reboots(self) -> int:
+        """What the machine counts on this boot; -1 is unknown."""
+        try:
+            return int(self._soft_reboots_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return -1
+
     async def read(self) -> Reading:
-        """The boot id this process was started with."""
-        return Reading(boot_id=self._boot_id, soft_reboots=0)
+        """The boot id this process was started with, and the machine's count."""
+        return Reading(boot_id=self._boot_id, soft_reboots=self._soft_reboots())
 
     async def facts(self) -> HostFacts:
         """Made up, but different for every host where real ones are."""
@@ -71,7 +80,7 @@ class SimulatedHost:
             memory_bytes=1 << 34,
             chassis_serial=self._spec.serial or f"SIM-{self._spec.host}",
             model="simulated machine",
-            soft_reboot_count=0,
+            soft_reboot_count=self._soft_reboots(),
         )
 
     async def blockers(self) -> tuple[Blocker, ...]:
@@ -84,7 +93,8 @@ class SimulatedHost:
             return judge_refusal(INHIBITED_WORDS)
         if self.has(Fault.REBOOT_FAILS):
             return judge_refusal(FAILED_WORDS)
-        line = f"{self._spec.host} reboot {self._boot_id} {order.task_id} {order.token}\n"
+        verb = "soft-reboot" if order.operation is OperationKind.SOFT_REBOOT else "reboot"
+        line = f"{self._spec.host} {verb} {self._boot_id} {order.task_id} {order.token}\n"
         os.write(self._requests, line.encode())
         return ActResult(ActState.ACCEPTED)
 

@@ -139,6 +139,8 @@ class Yard:
                 machine.crash(now)
             case "reboot", (boot_id, task, token):
                 machine.reboot(boot_id, Order("agent", task, token), now)
+            case "soft-reboot", (boot_id, task, token):
+                machine.soft_reboot(boot_id, Order("agent", task, token), now)
             case _:
                 return
 
@@ -226,9 +228,10 @@ class Yard:
         os.write(self._effects, json.dumps(line).encode() + b"\n")
 
     def changed(self, machine: Machine) -> None:
-        """Renew `power` and `faults`, which the BMC's hook reads."""
+        """Renew `power` and `faults`, which the BMC's hook reads, and the agent's `soft_reboots`."""
         folder = self._host_folder(machine)
         self._keep(folder / "power", "1\n" if machine.is_on else "0\n")
+        self._keep(folder / "soft_reboots", f"{machine.soft_reboots}\n")
         self._keep(folder / "faults", "".join(f"{fault}\n" for fault in sorted(machine.faults)))
 
     def _keep(self, path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from fleet_fixtures import StartFleet, wait_for
 from hostler_contract.campaigns import CampaignState
+from hostler_contract.work import EvidenceKind, OperationKind
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -24,6 +25,19 @@ def test_a_campaign_reboots_every_host_once_within_budget(fleet: StartFleet):
     assert dict.fromkeys(fleet_up.hosts, 1) == truth.ordered_boots
     assert fleet_up.wrong(campaign.id, BUDGET) == []
     assert truth.bmc_actions == 0
+
+
+def test_fc_a07_a_campaign_restarts_user_space_once_on_every_host_and_boots_none(fleet: StartFleet):
+    fleet_up = fleet(hosts=4, fabrics=2, coordinators=2)
+    campaign = fleet_up.submit("fabric=1", operation=OperationKind.SOFT_REBOOT)
+    ended = fleet_up.await_end(campaign.id)
+    assert (ended.state, ended.counts.succeeded) == (CampaignState.SUCCEEDED, 4)
+    for task in fleet_up.tasks(campaign.id).values():
+        assert task.boot_before == task.boot_after
+        (proof,) = [one.detail for one in task.evidence if one.kind is EvidenceKind.USERSPACE_RESTARTED]
+        assert proof == f"soft reboots counted: 0 -> 1; boot id unchanged: {task.boot_before}"
+    truth = fleet_up.truth()
+    assert (truth.ordered_boots, truth.bmc_actions, truth.max_down) == ({}, 0, {"ib-a": 0, "ib-b": 0})
 
 
 def test_without_any_limit_one_host_of_a_fabric_is_down_at_a_time(fleet: StartFleet):
